@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An evaluation: what the judge found about one candidate. A rejected candidate is a successful
+// evaluation with another verdict; numbers exist only when they were measured.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "domain/verdict.hpp"
+
+namespace ke {
+
+enum class BaselineKind : uint8_t { eager, compile };
+
+// Raw nanoseconds per call, one entry a batch; candidate[i] and baselines[i] were taken next to
+// each other (A B A B). The empty kernel's time is already subtracted.
+struct Measurement {
+  std::vector<int64_t> candidate_ns;
+  std::vector<int64_t> eager_ns;
+  std::vector<int64_t> compile_ns;  // empty while torch.compile is not ready or failed
+  int64_t empty_call_ns = 0;        // what was subtracted
+  int32_t calls_per_batch = 1;
+  bool cold = true;                 // rotated through more memory than the last-level cache
+
+  // Cold medians, per call.
+  int64_t time_ns = 0;
+  std::optional<int64_t> eager_median_ns;
+  std::optional<int64_t> compile_median_ns;
+  // baseline / candidate of the better baseline: median of paired ratios with its 95 % interval.
+  double speedup = 0;
+  double speedup_low = 0;
+  double speedup_high = 0;
+};
+
+// One output against the truth, pooled over all sets, relative to rms(truth).
+struct OutputError {
+  double rms = 0, max = 0;                  // the candidate's
+  double pytorch_rms = 0, pytorch_max = 0;  // PyTorch's own
+  double rms_budget = 0, max_budget = 0;
+  int64_t ungraded = 0;                     // elements where PyTorch itself misses tolerance
+};
+
+struct Evaluation {
+  Verdict verdict = Verdict::crashed;
+  std::string detail;                      // one sentence for people: why it was rejected
+  std::string diagnostics;                 // compiler output, capped
+  std::vector<OutputError> errors;         // one an output, when outputs were compared
+  std::optional<Measurement> measurement;  // accepted only
+  std::vector<std::string> flags;          // tie, too_small, trivial, foldable, random
+  std::string kernel_class = "own";        // own, mixed, library
+  std::string protections;                 // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
+  bool confirmed = false;                  // fresh seeds, processes and samples (D4)
+  bool stopped_early = false;              // clearly slower than the best: few samples
+  int64_t build_ms = 0;
+  int64_t judge_ms = 0;
+};
+
+Json encode(const Measurement& measurement);
+Json encode(const Evaluation& evaluation);
+Result<Evaluation> decode_evaluation(const Json& json);
+
+// Geometric mean over shape cases of min(eager, compile) / time; absent unless accepted (DESIGN D4).
+std::optional<double> fitness(const Evaluation& evaluation);
+
+}  // namespace ke
+
+template <>
+inline constexpr std::array<std::string_view, 2> ke::kEnumNames<ke::BaselineKind>{"eager",
+                                                                                  "compile"};

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every limit, named with its unit, in one table. Nobody has a constant of their own.
+#pragma once
+
+#include "base/units.hpp"
+
+namespace ke {
+
+struct Limits {
+  Milliseconds compile_max{60'000};
+  Milliseconds call_max{20'000};         // one kernel call, at least; grows with the baseline
+  Milliseconds oracle_load_max{120'000}; // import, construction, export
+  Milliseconds oracle_set_max{120'000};  // one input set with its truth
+  int64_t runner_memory_bytes = 12_GiB;  // beyond the tensors that were handed in
+  int64_t compile_memory_bytes = 4_GiB;
+  int64_t oracle_memory_bytes = 20_GiB;
+  int64_t scratch_bytes_max = 4_GiB;
+  int64_t source_bytes_max = 1_MiB;
+  int64_t diagnostic_bytes_max = 8_KiB;  // compiler output and the like, kept per evaluation
+  int64_t truth_resident_bytes_max = 6_GiB;
+  int32_t timing_sets_max = 64;
+};
+
+}  // namespace ke

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The judge: builds a candidate, runs it in a locked room, compares with the truth, times it against
+// the baselines. See README.md of this folder for the order of the checks.
+//
+// Threads: build() may be called from many threads; judge() from one at a time. While judge() times,
+// running builds are frozen (TimingLock).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "domain/evaluation.hpp"
+#include "domain/machine.hpp"
+#include "domain/problem.hpp"
+
+namespace ke {
+
+// screen: what a search step needs. full: `verify`, `bench`. confirm: fresh seeds, new processes and
+// more samples; only confirmed figures are reported or exported.
+enum class Effort : uint8_t { screen, full, confirm };
+
+struct JudgeOptions {
+  Effort effort = Effort::screen;
+  bool measure = true;              // false: correctness alone (verify)
+  std::optional<int64_t> best_ns;   // stop timing early when clearly slower than this
+};
+
+// A built candidate, or why it did not build.
+struct Artifact {
+  std::string library_path;          // empty when the build failed
+  std::optional<Evaluation> failure; // compile_error or policy_violation
+  int64_t build_ms = 0;
+};
+
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual Result<Artifact> build(const std::string& source) = 0;
+  virtual Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) = 0;
+
+  // Admission (D3): flags found by screening the problem with decoys. Done once, by the first call.
+  virtual Result<std::vector<std::string>> admission_flags() = 0;
+
+  // Least time the hardware permits for this problem: max(bytes / bandwidth, flops / rate).
+  virtual int64_t floor_ns() const = 0;
+};
+
+}  // namespace ke
+
+template <>
+inline constexpr std::array<std::string_view, 3> ke::kEnumNames<ke::Effort>{"screen", "full",
+                                                                           "confirm"};

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a target: a hardware platform with the language its kernels are written in. A
+// target is one folder, src/target/<name>/, whose target.cpp defines
+// `extern const TargetInfo target_<name>`; CMake generates the registry.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "domain/machine.hpp"
+#include "ir/plan.hpp"
+
+namespace ke {
+
+// One decision a schedule may hold for a kernel, with its legal values.
+struct ScheduleChoice {
+  std::string name;             // "vector_width", "block_m"
+  std::vector<int64_t> values;  // legal, ascending
+  int64_t preferred = 0;        // the cost model's pick, one of values
+};
+
+struct BuildRecipe {
+  std::vector<std::string> command;  // argv; the placeholders {source} and {output} are replaced
+  std::string source_name;           // "kernel.cpp"
+  std::string output_name;           // "kernel.so"
+};
+
+// Stateless and safe to call from many threads.
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  // Every schedule decision that exists for this kernel on this machine. Empty when there is none.
+  virtual std::vector<ScheduleChoice> choices(const ir::Program& program,
+                                              const ir::FusedKernel& kernel,
+                                              const MachineProfile& machine) const = 0;
+
+  // Roofline estimate of one call of the kernel under its schedule, in nanoseconds.
+  virtual double estimate_ns(const ir::Program& program, const ir::FusedKernel& kernel,
+                             const MachineProfile& machine) const = 0;
+
+  // The whole translation unit, to be read by people. Errc::unavailable when a kernel has something
+  // this target cannot print (the sentence says what).
+  virtual Result<std::string> print(const ir::Program& program,
+                                    std::span<const ir::FusedKernel> kernels,
+                                    const MachineProfile& machine) const = 0;
+
+  // How a source is built, by whoever wrote it. Errc::unavailable when the toolchain is missing,
+  // Errc::refused when a `// ke:flags` line asks for a flag outside the allow-list.
+  virtual Result<BuildRecipe> recipe(std::string_view source) const = 0;
+
+  // Name and version of the toolchain, for cache keys and reports.
+  virtual Result<std::string> toolchain() const = 0;
+};
+
+struct TargetInfo {
+  std::string_view name;         // "x86"
+  std::string_view dialect;      // "C++"
+  std::string_view description;  // one line for `kernelevolve targets`
+  std::unique_ptr<Target> (*make)();
+};
+
+std::span<const TargetInfo* const> all_targets();    // sorted by name
+const TargetInfo* find_target(std::string_view name);  // null when unknown
+
+}  // namespace ke
