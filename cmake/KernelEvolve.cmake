@@ -1,4 +1,5 @@
 # One library a folder, one test program a folder, generated registries for plug-ins.
+include(${CMAKE_CURRENT_LIST_DIR}/Embed.cmake)
 
 add_library(ke_options INTERFACE)
 target_include_directories(ke_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
