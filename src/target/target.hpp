@@ -65,7 +65,7 @@ struct TargetInfo {
   std::unique_ptr<Target> (*make)();
 };
 
-std::span<const TargetInfo* const> all_targets();    // sorted by name
+std::span<const TargetInfo* const> all_targets();      // sorted by name
 const TargetInfo* find_target(std::string_view name);  // null when unknown
 
 }  // namespace ke

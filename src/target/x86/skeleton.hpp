@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the skeletons of the x86 target share: each is one file that knows its schedule choices,
+// their cost and how a kernel is printed. emit.cpp assembles their code into a translation unit.
+//
+// Printed code lives in one file without headers but <stdint.h> and kernel.h. Element vectors are
+// called by type and lanes: f32x8, f64x4, i32x8, i64x8 (see helpers.hpp). ke_launch declares one
+// pointer a tensor, named as the tensor, of its storage type (const for inputs), and
+// `char* <kernel>_scratch` when the kernel asks for scratch; KernelCode::launch may use these,
+// `context` and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "domain/machine.hpp"
+#include "ir/plan.hpp"
+#include "target/target.hpp"
+
+namespace ke::x86 {
+
+struct KernelCode {
+  std::string functions;          // at file scope, before ke_launch; names start with the kernel's
+  std::string launch;             // statements of ke_launch, indented by one level
+  std::string schedule;           // the schedule in words, for the header comment
+  int64_t scratch_bytes = 0;      // private to this kernel, 64-byte aligned, not kept for others
+  std::set<std::string> helpers;  // keys of helpers.hpp that `functions` needs
+};
+
+// What printing needs to know, and what it collects. One per kernel.
+struct PrintContext {
+  const ir::Program& program;
+  const MachineProfile& machine;
+  const ir::FusedKernel& kernel;
+  std::set<std::string> helpers = {};
+  int next_name = 0;
+
+  const ir::Tensor& tensor(ir::TensorId id) const { return program.tensor(id); }
+  // The C expression of a tensor's base pointer inside a kernel's functions: the tensor's name.
+  const std::string& pointer(ir::TensorId id) const { return program.tensor(id).name; }
+  std::string fresh(const std::string& stem) { return stem + std::to_string(next_name++); }
+};
+
+// The argument block of a kernel: a struct of the pointers of everything it reads and writes.
+struct ArgumentBlock {
+  std::string type;         // "Kernel0SoftmaxArgs"
+  std::string declaration;  // "struct Kernel0SoftmaxArgs {\n  const float* x; … };\n"
+  std::string initializer;  // "{x, y, kernel0_scratch}"
+  std::string unpack;       // statements that open a body(int64_t, void* arg): local pointers
+};
+ArgumentBlock argument_block(const PrintContext& context, bool with_scratch);
+
+// The value of a schedule entry, or the preferred one of `choices`, snapped to a legal value.
+int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
+               std::string_view name);
+
+// One skeleton. Stateless functions, safe to call from many threads.
+struct SkeletonPrinter {
+  std::vector<ScheduleChoice> (*choices)(const ir::Program&, const ir::FusedKernel&,
+                                         const MachineProfile&);
+  double (*estimate_ns)(const ir::Program&, const ir::FusedKernel&, const MachineProfile&);
+  // Errc::unavailable with a sentence when this kernel cannot be printed.
+  Result<KernelCode> (*print)(PrintContext& context);
+};
+
+const SkeletonPrinter& map_skeleton();
+const SkeletonPrinter& reduce_skeleton();
+const SkeletonPrinter& contract_skeleton();
+
+}  // namespace ke::x86
