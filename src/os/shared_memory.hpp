@@ -23,7 +23,8 @@ class SharedMemory {
   // A new file of `bytes` (rounded up to a page), mapped read-write here, huge pages advised.
   // Sealed SHRINK | GROW at once, so that no holder can make another fault.
   static Result<SharedMemory> create(int64_t bytes);
-  // Takes a received descriptor; checks that it is a memfd sealed SHRINK | GROW of at least `bytes`.
+  // Takes a received descriptor; checks that it is a memfd sealed SHRINK | GROW of at least
+  // `bytes`.
   static Result<SharedMemory> adopt(FileDescriptor fd, int64_t bytes);
 
   // Adds FUTURE_WRITE | SEAL: writable only through mappings that already exist.
