@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The search: proposes, judges, records, and confirms what it hands back. Engine logic runs on the
+// calling thread; building and judging run ahead on workers, and results are consumed in the order
+// in which they were proposed, so that one seed and the same evaluations give the same run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/events.hpp"
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+#include "domain/evaluation.hpp"
+#include "domain/machine.hpp"
+#include "domain/problem.hpp"
+#include "eval/evaluator.hpp"
+#include "graph/graph.hpp"
+#include "ir/program.hpp"
+#include "os/clock.hpp"
+#include "target/target.hpp"
+
+namespace ke {
+
+// A source that enters the run as it is, before the first draft.
+struct SeedKernel {
+  std::string name;  // "my_relu.cpp", for notes
+  std::string source;
+};
+
+struct SearchOptions {
+  int64_t steps = 60;          // nodes in all, seeds included
+  Milliseconds time_limit{0};  // 0: none; confirmation begins at its end
+  uint64_t seed = 0;
+  std::string policy = "greedy";
+  std::vector<std::string> proposers = {"synth", "tune"};
+  int64_t drafts = 5;             // made without parents before the policy is asked
+  int64_t history_seeds = 3;      // best earlier nodes of the scope that enter as seeds
+  int64_t stall_steps = 0;        // stop after so many without a gain of 1 %; 0: never
+  double target_speedup = 0;      // stop at this fitness; 0: none
+  bool stop_near_floor = true;    // stop within 10 % of the physical floor
+  int32_t build_ahead = 2;        // candidates proposed while one is judged
+  int32_t confirm_count = 3;      // best distinct candidates that are judged again at the end
+  bool confirm_on_stop = true;    // after a user's stop, confirm the best one still
+  std::vector<SeedKernel> seeds;  // not kept in the run's config: they are nodes
+};
+
+Json encode(const SearchOptions& options);
+Result<SearchOptions> decode_search_options(const Json& json);
+
+// Why a run ended.
+enum class EndReason : uint8_t {
+  steps,
+  time,
+  stall,
+  target_speedup,
+  near_floor,
+  stopped,
+  exhausted
+};
+
+struct SearchDependencies {
+  os::Clock& clock;
+  Evaluator& evaluator;
+  ExperienceGraph& graph;
+  const Target& target;
+  std::string target_name;
+  const MachineProfile& machine;
+  const Problem& problem;
+  std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
+  EventSink& events;
+  std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm
+};
+
+struct SearchResult {
+  RunId run;
+  EndReason reason = EndReason::steps;
+  NodeId best;                           // 0 when nothing was accepted
+  std::optional<Evaluation> evaluation;  // of best; evaluation->confirmed unless cut short
+  int64_t steps = 0;                     // nodes of the run
+  int64_t evaluated = 0;                 // judged here, without reused ones
+  int64_t reused = 0;                    // equal to a node of an earlier run
+  std::map<Verdict, int64_t> verdicts;   // of all nodes with an evaluation
+};
+
+// Events: run.started {run, policy, proposers, steps, seed}, step.finished {step, node, kind,
+// proposer, verdict, speedup, best, build_ms, judge_ms, reused, note}, run.confirming {node, rank,
+// count}, run.finished {run, reason, best, speedup}. speedup and best are null when unknown.
+//
+// Errors: Errc::invalid for an unknown policy or proposer; whatever the store or the evaluator
+// report, after which the run can be resumed.
+Result<SearchResult> search(const SearchDependencies& dependencies, const SearchOptions& options);
+
+// Continues a run: nodes with an evaluation are not judged again, nodes without one are judged.
+// `options` are the run's own (run_options), perhaps with more steps or time. Errc::conflict when
+// the run is of another problem, target or toolchain.
+Result<SearchResult> resume(const SearchDependencies& dependencies, RunId run,
+                            const SearchOptions& options);
+
+Result<SearchOptions> run_options(const GraphReader& graph, RunId run);
+
+}  // namespace ke
+
+template <>
+inline constexpr std::array<std::string_view, 7> ke::kEnumNames<ke::EndReason>{
+    "steps", "time", "stall", "target_speedup", "near_floor", "stopped", "exhausted"};
