@@ -65,6 +65,8 @@ ExprPtr unary(UnaryOp op, ExprPtr a);
 ExprPtr binary(BinaryOp op, ExprPtr a, ExprPtr b);
 ExprPtr select(ExprPtr condition, ExprPtr then_value, ExprPtr else_value);
 ExprPtr cast(DType dtype, ExprPtr a);  // no-op when the dtype is already that
+// The same node over other operands (same count and dtypes), through its maker.
+ExprPtr with_operands(const Expr& expr, std::vector<ExprPtr> operands);
 
 // --- Walks --------------------------------------------------------------------------------------
 bool same(const Expr& a, const Expr& b);          // structural equality
@@ -84,6 +86,11 @@ struct Affine {
   std::vector<int64_t> coefficients;  // one an axis
 };
 bool as_affine(const Expr& expr, int axis_count, Affine& affine);
+
+// Equal value for every axis k in [0, extents[k]), in fewer operations: int64 arithmetic becomes a
+// sum of terms, floor_div and mod of it fold where the ranges allow (so composed views disappear),
+// and comparisons decided by the ranges become constants. Axes beyond `extents` are unbounded.
+ExprPtr simplify_index(const ExprPtr& expr, const std::vector<int64_t>& extents);
 
 }  // namespace ke::ir
 
