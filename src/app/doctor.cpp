@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include "app/session.hpp"
+#include "base/json.hpp"
+#include "eval/profile.hpp"
+#include "os/file_system.hpp"
+#include "os/process.hpp"
+#include "os/sandbox.hpp"
+
+namespace ke::app {
+namespace {
+
+using State = DoctorItem::State;
+
+DoctorItem python_item() {
+  const auto python = find_python();
+  if (!python) return {State::missing, "Python", python.error().message};
+  os::RunOptions options;
+  options.process.argv = {*python, "-c", "import torch; print(torch.__version__)"};
+  options.process.environment = os::minimal_environment();
+  options.time_max = Milliseconds(120'000);
+  const auto ran = os::run(options);
+  if (!ran || !ran->status.success()) {
+    return {State::missing, "PyTorch",
+            fmt::format("{} cannot import torch; install it (pip install torch) or name another "
+                        "Python in KE_PYTHON. Nothing can be judged without it.",
+                        *python)};
+  }
+  std::string version = ran->output;
+  while (!version.empty() && version.back() == '\n') version.pop_back();
+  return {State::works, "PyTorch", fmt::format("{} in {}", version, *python)};
+}
+
+DoctorItem sandbox_item() {
+  const auto probed = os::probe_protections();
+  if (!probed) return {State::missing, "Sandbox", probed.error().to_string()};
+  if (probed->missing.empty()) return {State::works, "Sandbox", probed->protections()};
+  std::string missing;
+  for (const auto& piece : probed->missing) {
+    missing += fmt::format("{}{} ({})", missing.empty() ? "" : ", ", enum_name(piece.protection),
+                           piece.why);
+  }
+  return {State::limited, "Sandbox",
+          fmt::format("{}; missing: {}. Run as root or allow user namespaces to add them.",
+                      probed->protections(), missing)};
+}
+
+DoctorItem target_item(const TargetInfo& info) {
+  const auto target = info.make();
+  const auto toolchain = target->toolchain();
+  const std::string name = fmt::format("Target {}", info.name);
+  if (!toolchain) return {State::missing, name, toolchain.error().to_string()};
+  return {State::works, name, fmt::format("{}, built by {}", info.dialect, *toolchain)};
+}
+
+DoctorItem tool_item(const char* program, const char* adds) {
+  const auto found = os::find_program(program);
+  if (found) return {State::works, program, found->string()};
+  return {State::limited, program, fmt::format("not found; it would add {}", adds)};
+}
+
+}  // namespace
+
+Result<DoctorReport> examine_machine(const std::filesystem::path& cache, bool remeasure) {
+  DoctorReport report;
+  TRY(os::make_directories(cache));
+  const int32_t threads = available_threads();
+  report.machine = remeasure ? TRY(measure_profile(cache, threads))
+                             : TRY(load_or_measure_profile(cache, threads));
+  report.items.push_back(python_item());
+  bool any_target = false;
+  for (const TargetInfo* info : all_targets()) {
+    report.items.push_back(target_item(*info));
+    any_target |= report.items.back().state == State::works;
+  }
+  report.items.push_back(sandbox_item());
+  report.items.push_back(tool_item("c++", "torch.compile as a second baseline"));
+  report.items.push_back(tool_item("objdump", "disassembly of kernels by hand"));
+  report.usable = any_target && report.items.front().state == State::works;
+  return report;
+}
+
+std::string doctor_text(const DoctorReport& report) {
+  const MachineProfile& machine = report.machine;
+  std::string text = fmt::format(
+      "{}\n{} threads, vectors of {} bits, caches {} KiB / {} KiB / {} MiB\n"
+      "measured: {:.0f} GFLOP/s fp32 on one thread, {:.0f} on all; memory {:.1f} GB/s on one "
+      "thread, {:.1f} on all\n\n",
+      machine.cpu, machine.threads, machine.vector_bytes * 8, machine.l1_bytes >> 10,
+      machine.l2_bytes >> 10, machine.llc_bytes >> 20, machine.flops_f32_single / 1e9,
+      machine.flops_f32_all / 1e9, machine.bandwidth_single / 1e9, machine.bandwidth_all / 1e9);
+  for (const DoctorItem& item : report.items) {
+    text += fmt::format("{:<8} {:<14} {}\n", enum_name(item.state), item.name, item.detail);
+  }
+  text += report.usable ? "\nkernelevolve optimize can work here.\n"
+                        : "\nkernelevolve optimize cannot work here; see what is missing above.\n";
+  return text;
+}
+
+Json encode(const DoctorReport& report) {
+  Json items = Json::array();
+  for (const DoctorItem& item : report.items) {
+    items.push_back(
+        {{"state", enum_name(item.state)}, {"name", item.name}, {"detail", item.detail}});
+  }
+  return {{"machine", encode(report.machine)}, {"items", items}, {"usable", report.usable}};
+}
+
+}  // namespace ke::app

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/optimize.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "domain/limits.hpp"
+#include "os/file_system.hpp"
+
+namespace ke::app {
+namespace {
+
+std::optional<double> ratio(const std::optional<int64_t>& baseline, int64_t time) {
+  if (!baseline || time <= 0) return std::nullopt;
+  return static_cast<double>(*baseline) / static_cast<double>(time);
+}
+
+void fill_figures(OptimizeReport& report, const Evaluation& evaluation) {
+  report.flags = evaluation.flags;
+  report.kernel_class = evaluation.kernel_class;
+  if (!evaluation.measurement) return;
+  const Measurement& measured = *evaluation.measurement;
+  report.time_ns = measured.time_ns;
+  report.eager_ns = measured.eager_median_ns;
+  report.compile_ns = measured.compile_median_ns;
+  report.speedup_vs_eager = ratio(report.eager_ns, measured.time_ns);
+  report.speedup_vs_compile = ratio(report.compile_ns, measured.time_ns);
+}
+
+// "accepted" when there is a best, else the most frequent rejection, else "none".
+std::string overall_verdict(const SearchResult& result) {
+  if (result.best) return std::string(enum_name(Verdict::accepted));
+  const auto most =
+      std::max_element(result.verdicts.begin(), result.verdicts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == result.verdicts.end() ? "none" : std::string(enum_name(most->first));
+}
+
+Result<std::string> write_best(Session& session, NodeId best, const std::string& out,
+                               const Workspace& workspace) {
+  const NodeRow node = TRY(session.graph().node(best));
+  std::filesystem::path path = out;
+  if (out.empty()) {
+    const BuildRecipe recipe = TRY(session.target().recipe(node.source));
+    path =
+        workspace.folder() / "kernels" / fmt::format("node{}_{}", best.value, recipe.source_name);
+  }
+  if (path.has_parent_path()) TRY(os::make_directories(path.parent_path()));
+  TRY(os::write_file_atomically(path, node.source).context("the best kernel"));
+  return path.string();
+}
+
+Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
+                                 const SearchOptions& search_options, const std::string& out,
+                                 const Workspace& workspace) {
+  OptimizeReport report;
+  report.problem = session.problem().name;
+  report.target = session.target_name();
+  report.verdict = overall_verdict(result);
+  report.floor_ns = session.evaluator().floor_ns();
+  report.node = result.best.value;
+  report.run = result.run.value;
+  report.steps = result.steps;
+  report.evaluated = result.evaluated;
+  for (const auto& [verdict, count] : result.verdicts) {
+    if (verdict == Verdict::accepted)
+      report.accepted = count;
+    else
+      report.rejected[std::string(enum_name(verdict))] = count;
+  }
+  report.precision = enum_name(session.options().precision);
+  report.seed = search_options.seed;
+  report.ended = enum_name(result.reason);
+  if (result.evaluation) fill_figures(report, *result.evaluation);
+  if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
+  return report;
+}
+
+double seconds_since(os::Clock& clock, Nanoseconds start) {
+  return std::chrono::duration<double>(clock.now() - start).count();
+}
+
+// What resume needs beyond the search's own options is kept as a file beside the graph, one a run.
+Json encode_session(const SessionOptions& options) {
+  return {{"problem_path", std::filesystem::absolute(options.problem_path).string()},
+          {"problem_name", options.problem_name},
+          {"target", options.target},
+          {"precision", enum_name(options.precision)},
+          {"dtype", options.dtype},
+          {"sandbox_required", options.sandbox_required},
+          {"threads", options.threads}};
+}
+
+Result<SessionOptions> decode_session(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "the run's session"));
+  SessionOptions options;
+  options.problem_path = TRY(fields.get<std::string>("problem_path"));
+  options.problem_name = TRY(fields.get<std::string>("problem_name"));
+  options.target = TRY(fields.get<std::string>("target"));
+  const auto precision = parse_enum<Precision>(TRY(fields.get<std::string>("precision")));
+  if (!precision) return Error{Errc::invalid, "the run's session has an unknown precision"};
+  options.precision = *precision;
+  options.dtype = TRY(fields.get<std::string>("dtype"));
+  options.sandbox_required = TRY(fields.get<bool>("sandbox_required"));
+  options.threads = TRY(fields.get<int32_t>("threads"));
+  TRY(fields.finish());
+  return options;
+}
+
+std::filesystem::path session_note(const Workspace& workspace, int64_t run) {
+  return workspace.folder() / "sessions" / fmt::format("run{}.json", run);
+}
+
+// Passes events on, and keeps the session's options once the run has a number.
+class NotingEvents final : public EventSink {
+ public:
+  NotingEvents(EventSink& next, const SessionOptions& options, const Workspace& workspace)
+      : next_(next), options_(options), workspace_(workspace) {}
+
+  void emit(std::string_view name, const Json& fields) override {
+    if (name == "run.started") {
+      const int64_t run = fields.value("run", int64_t{0});
+      written_ = os::write_file_atomically(session_note(workspace_, run),
+                                           dump_json(encode_session(options_)));
+    }
+    next_.emit(name, fields);
+  }
+  Result<void> take() { return std::move(written_); }
+
+ private:
+  EventSink& next_;
+  const SessionOptions& options_;
+  const Workspace& workspace_;
+  Result<void> written_;
+};
+
+}  // namespace
+
+Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& workspace,
+                                EventSink& events, std::stop_token stop) {
+  os::SystemClock clock;
+  const Nanoseconds start = clock.now();
+  auto session = TRY(Session::open(request.session, workspace, events));
+  TRY(os::make_directories(workspace.folder() / "sessions"));
+  NotingEvents noting(events, session->options(), workspace);
+  const SearchResult result =
+      TRY(search(session->dependencies(noting, std::move(stop)), request.search));
+  TRY(noting.take());
+  OptimizeReport report = TRY(report_of(result, *session, request.search, request.out, workspace));
+  report.wall_s = seconds_since(clock, start);
+  return report;
+}
+
+Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& workspace,
+                              EventSink& events, std::stop_token stop) {
+  os::SystemClock clock;
+  const Nanoseconds start = clock.now();
+  const GraphReader graph(workspace.store());
+  RunId id{run};
+  if (!id) {
+    const std::optional<RunId> latest = TRY(graph.latest_run());
+    if (!latest) {
+      return Error{Errc::not_found,
+                   "there is no run to resume; start one with `kernelevolve optimize`."};
+    }
+    id = *latest;
+  }
+  const RunRow row = TRY(graph.run(id));
+  const ProblemRow problem = TRY(graph.problem(row.scope.problem));
+  const std::string text =
+      TRY(os::read_file(session_note(workspace, id.value), 1_MiB).context("the run's session"));
+  const SessionOptions options = TRY(decode_session(TRY(parse_json(text))));
+  auto session = TRY(Session::open(options, workspace, events));
+  if (session->problem().digest != problem.digest) {
+    return Error{Errc::conflict, fmt::format("{} has changed since run {} began; start a new run "
+                                             "with `kernelevolve optimize`.",
+                                             options.problem_path, id.value)};
+  }
+  const SearchOptions search_options = TRY(run_options(graph, id));
+  const SearchResult result =
+      TRY(ke::resume(session->dependencies(events, std::move(stop)), id, search_options));
+  OptimizeReport report = TRY(report_of(result, *session, search_options, out, workspace));
+  report.wall_s = seconds_since(clock, start);
+  return report;
+}
+
+Result<JudgeReport> judge(const JudgeRequest& request, Workspace& workspace, EventSink& events) {
+  os::SystemClock clock;
+  const Nanoseconds start = clock.now();
+  const Limits limits;
+  const std::string source =
+      TRY(os::read_file(request.kernel_path, limits.source_bytes_max).context("the kernel"));
+  auto session = TRY(Session::open(request.session, workspace, events));
+  Evaluator& evaluator = session->evaluator();
+  const Artifact artifact = TRY(evaluator.build(source));
+  JudgeOptions options;
+  options.effort = request.measure ? Effort::confirm : Effort::full;
+  options.measure = request.measure;
+  JudgeReport report;
+  report.problem = session->problem().name;
+  report.target = session->target_name();
+  report.kernel_path = request.kernel_path;
+  report.precision = enum_name(request.session.precision);
+  report.floor_ns = evaluator.floor_ns();
+  report.evaluation =
+      artifact.failure ? *artifact.failure : TRY(evaluator.judge(artifact, options));
+  report.wall_s = seconds_since(clock, start);
+  return report;
+}
+
+Json encode(const JudgeReport& report) {
+  OptimizeReport shape;  // the same object, as far as it applies
+  shape.problem = report.problem;
+  shape.target = report.target;
+  shape.verdict = enum_name(report.evaluation.verdict);
+  shape.floor_ns = report.floor_ns;
+  shape.kernel_path = report.kernel_path;
+  shape.precision = report.precision;
+  shape.evaluated = 1;
+  const bool accepted = report.evaluation.verdict == Verdict::accepted;
+  if (accepted)
+    shape.accepted = 1;
+  else
+    shape.rejected[shape.verdict] = 1;
+  shape.wall_s = report.wall_s;
+  fill_figures(shape, report.evaluation);
+  Json json = encode(shape);
+  json["detail"] = report.evaluation.detail;
+  json["diagnostics"] = report.evaluation.diagnostics;
+  json["protections"] = report.evaluation.protections;
+  json["evaluation"] = encode(report.evaluation);
+  for (const char* key : {"node", "run", "steps", "seed", "ended"}) json.erase(key);
+  return json;
+}
+
+}  // namespace ke::app

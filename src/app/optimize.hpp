@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The main jobs on one problem: search for a kernel, go on with a run, judge a kernel at hand.
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "app/optimize_report.hpp"
+#include "app/session.hpp"
+#include "base/events.hpp"
+#include "base/result.hpp"
+#include "domain/evaluation.hpp"
+#include "search/search.hpp"
+
+namespace ke::app {
+
+struct OptimizeRequest {
+  SessionOptions session;
+  SearchOptions search;
+  std::string out;  // where the best kernel's source goes; empty: into the workspace
+};
+
+Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& workspace,
+                                EventSink& events, std::stop_token stop);
+
+// Continues run `run` (0: the latest); its options come from the workspace.
+Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& workspace,
+                              EventSink& events, std::stop_token stop);
+
+// What `verify` and `bench` found about one kernel file.
+struct JudgeReport {
+  std::string problem;
+  std::string target;
+  std::string kernel_path;
+  std::string precision;
+  Evaluation evaluation;
+  int64_t floor_ns = 0;
+  double wall_s = 0;
+};
+
+struct JudgeRequest {
+  SessionOptions session;
+  std::string kernel_path;
+  bool measure = false;  // bench
+};
+
+Result<JudgeReport> judge(const JudgeRequest& request, Workspace& workspace, EventSink& events);
+
+Json encode(const JudgeReport& report);  // the object of DESIGN section 7, as far as it applies
+
+}  // namespace ke::app

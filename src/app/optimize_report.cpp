@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/optimize_report.hpp"
+
+#include <algorithm>
+
+#include "base/json.hpp"
+
+namespace ke::app {
+namespace {
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <class T>
+Result<std::optional<T>> optional_field(Fields& fields, const char* key) {
+  const Json* found = fields.find(key);
+  if (!found || found->is_null()) return std::optional<T>();
+  return std::optional<T>(TRY(fields.get<T>(key)));
+}
+
+}  // namespace
+
+std::optional<double> OptimizeReport::speedup() const {
+  if (!speedup_vs_eager) return speedup_vs_compile;
+  if (!speedup_vs_compile) return speedup_vs_eager;
+  return std::min(*speedup_vs_eager, *speedup_vs_compile);
+}
+
+Json encode(const OptimizeReport& report) {
+  Json json = {{"problem", report.problem},
+               {"target", report.target},
+               {"verdict", report.verdict},
+               {"speedup_vs_eager", or_null(report.speedup_vs_eager)},
+               {"speedup_vs_compile", or_null(report.speedup_vs_compile)},
+               {"time_ns", or_null(report.time_ns)},
+               {"floor_ns", or_null(report.floor_ns)},
+               {"baseline_ns",
+                {{"eager", or_null(report.eager_ns)}, {"compile", or_null(report.compile_ns)}}},
+               {"kernel_path", report.kernel_path},
+               {"node", report.node},
+               {"run", report.run},
+               {"steps", report.steps},
+               {"evaluated", report.evaluated},
+               {"accepted", report.accepted},
+               {"rejected", report.rejected},
+               {"flags", report.flags},
+               {"class", report.kernel_class},
+               {"precision", report.precision},
+               {"seed", report.seed},
+               {"wall_s", report.wall_s},
+               {"ended", report.ended}};
+  if (!report.error.empty()) json["error"] = report.error;
+  return json;
+}
+
+Result<OptimizeReport> decode_optimize_report(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "the result"));
+  OptimizeReport report;
+  report.problem = TRY(fields.get<std::string>("problem"));
+  report.target = TRY(fields.get<std::string>("target"));
+  report.verdict = TRY(fields.get<std::string>("verdict"));
+  report.speedup_vs_eager = TRY(optional_field<double>(fields, "speedup_vs_eager"));
+  report.speedup_vs_compile = TRY(optional_field<double>(fields, "speedup_vs_compile"));
+  report.time_ns = TRY(optional_field<int64_t>(fields, "time_ns"));
+  report.floor_ns = TRY(optional_field<int64_t>(fields, "floor_ns"));
+  if (const Json* baselines = fields.find("baseline_ns")) {
+    Fields inner = TRY(Fields::of(*baselines, "baseline_ns"));
+    report.eager_ns = TRY(optional_field<int64_t>(inner, "eager"));
+    report.compile_ns = TRY(optional_field<int64_t>(inner, "compile"));
+  }
+  report.kernel_path = TRY(fields.get_or<std::string>("kernel_path", ""));
+  report.node = TRY(fields.get_or<int64_t>("node", 0));
+  report.run = TRY(fields.get_or<int64_t>("run", 0));
+  report.steps = TRY(fields.get_or<int64_t>("steps", 0));
+  report.evaluated = TRY(fields.get_or<int64_t>("evaluated", 0));
+  report.accepted = TRY(fields.get_or<int64_t>("accepted", 0));
+  report.rejected = TRY((fields.get_or<std::map<std::string, int64_t>>("rejected", {})));
+  report.flags = TRY(fields.get_or<std::vector<std::string>>("flags", {}));
+  report.kernel_class = TRY(fields.get_or<std::string>("class", ""));
+  report.precision = TRY(fields.get_or<std::string>("precision", ""));
+  report.seed = TRY(fields.get_or<uint64_t>("seed", 0));
+  report.wall_s = TRY(fields.get_or<double>("wall_s", 0));
+  report.ended = TRY(fields.get_or<std::string>("ended", ""));
+  report.error = TRY(fields.get_or<std::string>("error", ""));
+  return report;
+}
+
+}  // namespace ke::app

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The result of optimizing one problem, in the shape that `--json` prints, `suite run` appends and
+// `suite report` reads (DESIGN section 7). Unknown numbers are null in JSON and empty here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+
+namespace ke::app {
+
+struct OptimizeReport {
+  std::string problem;  // path below the suite root, without .py
+  std::string target;
+  std::string verdict;  // "accepted", the most frequent rejection, or "failed": see error
+  std::optional<double> speedup_vs_eager;
+  std::optional<double> speedup_vs_compile;
+  std::optional<int64_t> time_ns;  // cold median
+  std::optional<int64_t> floor_ns;
+  std::optional<int64_t> eager_ns;
+  std::optional<int64_t> compile_ns;
+  std::string kernel_path;  // empty: none
+  int64_t node = 0;         // 0: none
+  int64_t run = 0;
+  int64_t steps = 0;
+  int64_t evaluated = 0;
+  int64_t accepted = 0;
+  std::map<std::string, int64_t> rejected;  // verdict -> count
+  std::vector<std::string> flags;
+  std::string kernel_class;
+  std::string precision;
+  uint64_t seed = 0;
+  double wall_s = 0;
+  std::string ended;  // why the search stopped
+  std::string error;  // suite rows of problems that could not be run
+
+  // baseline / candidate against the better baseline, when there is one.
+  std::optional<double> speedup() const;
+};
+
+Json encode(const OptimizeReport& report);
+Result<OptimizeReport> decode_optimize_report(const Json& json);
+
+}  // namespace ke::app

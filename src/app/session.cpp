@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/session.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+
+#include "base/json.hpp"
+#include "eval/judge.hpp"
+#include "eval/profile.hpp"
+#include "ir/lower/lower.hpp"
+#include "os/file_system.hpp"
+#include "os/random.hpp"
+
+namespace ke::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+void stage(EventSink& events, const std::string& what) { events.emit("stage", {{"what", what}}); }
+
+OracleOptions oracle_options(const SessionOptions& options, const MachineProfile& machine,
+                             const Workspace& workspace, const std::string& python) {
+  OracleOptions oracle;
+  oracle.python = python;
+  oracle.problem_path = options.problem_path;
+  oracle.problem_name = options.problem_name;
+  oracle.precision = options.precision;
+  oracle.dtype = options.dtype;
+  oracle.seed = os::random_seed();
+  oracle.threads = machine.threads;
+  oracle.cache_dir = workspace.cache().string();
+  return oracle;
+}
+
+}  // namespace
+
+std::string problem_name_of(const std::string& path) {
+  const fs::path file = fs::absolute(path);
+  const std::string parent = file.parent_path().filename().string();
+  static const std::regex kLevel("level[0-9]+");
+  const std::string stem = file.stem().string();
+  return std::regex_match(parent, kLevel) ? parent + "/" + stem : stem;
+}
+
+Result<std::string> find_python() {
+  if (const char* named = std::getenv("KE_PYTHON"); named && *named) {
+    if (os::exists(named)) return std::string(named);
+    return Error{Errc::unavailable,
+                 fmt::format("KE_PYTHON names {}, which does not exist; point it at a Python with "
+                             "PyTorch.",
+                             named)};
+  }
+  std::vector<fs::path> candidates;
+  if (const char* active = std::getenv("VIRTUAL_ENV"); active && *active) {
+    candidates.push_back(fs::path(active) / "bin/python");
+  }
+  candidates.push_back(fs::current_path() / ".venv/bin/python");
+  if (const auto binary = os::own_executable()) {
+    candidates.push_back(binary->parent_path().parent_path() / ".venv/bin/python");
+  }
+  for (const fs::path& candidate : candidates) {
+    if (os::exists(candidate)) return candidate.string();
+  }
+  if (const auto found = os::find_program("python3")) return found->string();
+  return Error{Errc::unavailable,
+               "no Python was found; install one with PyTorch and name it in KE_PYTHON."};
+}
+
+Result<const TargetInfo*> target_named(const std::string& name) {
+  if (const TargetInfo* info = find_target(name)) return info;
+  std::vector<std::string_view> names;
+  for (const TargetInfo* info : all_targets()) names.push_back(info->name);
+  return Error{Errc::invalid,
+               fmt::format("there is no target '{}'; there is {}.", name, fmt::join(names, ", "))};
+}
+
+int32_t available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Workspace& workspace,
+                                               EventSink& events) {
+  const TargetInfo* info = TRY(target_named(options.target));
+  if (!os::exists(options.problem_path)) {
+    return Error{Errc::invalid,
+                 fmt::format("the problem file {} does not exist.", options.problem_path)};
+  }
+  SessionOptions named = options;
+  if (named.problem_name.empty()) named.problem_name = problem_name_of(options.problem_path);
+  std::unique_ptr<Session> session(new Session(std::move(named), workspace));
+  session->target_ = info->make();
+  TRY(session->target_->toolchain());  // no compiler: say so before PyTorch is started
+  const std::string python = TRY(find_python());
+  const int32_t threads = options.threads > 0 ? options.threads : available_threads();
+  session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
+
+  stage(events,
+        fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
+  session->oracle_ =
+      TRY(start_oracle(oracle_options(session->options_, session->machine_, workspace, python)));
+  const Problem& problem = session->oracle_->problem();
+  if (problem.graph) {
+    auto program = ir::lower(*problem.graph);
+    if (program)
+      session->program_ = std::move(*program);
+    else
+      session->lowering_error_ = program.error().to_string();
+  } else {
+    session->lowering_error_ = problem.graph_error;
+  }
+  EvaluatorOptions judge{.oracle = *session->oracle_,
+                         .target = *session->target_,
+                         .machine = session->machine_,
+                         .clock = session->clock_};
+  judge.artifacts = workspace.artifacts();
+  judge.sandbox_required = options.sandbox_required;
+  session->evaluator_ = TRY(make_evaluator(judge));
+  return session;
+}
+
+SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {
+  return SearchDependencies{.clock = clock_,
+                            .evaluator = *evaluator_,
+                            .graph = graph_,
+                            .target = *target_,
+                            .target_name = options_.target,
+                            .machine = machine_,
+                            .problem = problem(),
+                            .program = program_,
+                            .events = events,
+                            .stop = std::move(stop)};
+}
+
+}  // namespace ke::app

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Aggregates a suite's results: the table, and headlines that hide nothing (failures are counted,
+// never averaged in; with and without flagged problems).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/optimize_report.hpp"
+#include "base/result.hpp"
+
+namespace ke::app {
+
+// Reads JSON lines; of several rows of one problem and target the last counts.
+Result<std::vector<OptimizeReport>> parse_suite_results(std::string_view text);
+
+struct SuiteSummary {
+  int64_t problems = 0;
+  int64_t accepted = 0;
+  int64_t failed = 0;        // could not be run at all
+  int64_t slower_eager = 0;  // accepted, slower than eager, not a tie
+  // Geometric means over accepted problems; 0 when there is none.
+  double geomean = 0;  // against the better baseline of each problem
+  double geomean_unflagged = 0;
+  double geomean_eager = 0;
+  double geomean_compile = 0;
+  double median = 0;
+};
+
+SuiteSummary summarize(const std::vector<OptimizeReport>& rows);
+
+// A table a problem a line, then the summary in words.
+std::string suite_text(const std::vector<OptimizeReport>& rows);
+std::string suite_html(const std::vector<OptimizeReport>& rows);
+
+}  // namespace ke::app

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The workspace folder, `.kernelevolve/`: the experience graph and everything derived from it.
+//
+//   experience.db   the graph          artifacts/  built libraries, by digest
+//   cache/          machine profile, torch.compile's cache, unpacked Python files
+//   lock            held by whoever writes
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/result.hpp"
+#include "os/file_system.hpp"
+#include "store/store.hpp"
+
+namespace ke::app {
+
+enum class Access : uint8_t { read, write };
+
+class Workspace {
+ public:
+  // write: creates what is missing and takes the lock (Errc::conflict names the holder).
+  // read: the folder must hold an experience.db (Errc::not_found).
+  static Result<Workspace> open(const std::filesystem::path& folder, Access access);
+
+  Store& store() { return *store_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path artifacts() const { return folder_ / "artifacts"; }
+  std::filesystem::path cache() const { return folder_ / "cache"; }
+
+ private:
+  std::filesystem::path folder_;
+  std::optional<os::FileLock> lock_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace ke::app

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+
+namespace ke::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Turns a PyTorch file into the fastest kernel that was proved right and measured faster.";
+
+// Holds every command's arguments while CLI11 fills them.
+struct Parser {
+  CLI::App app{kAbout, "kernelevolve"};
+  OptimizeArguments optimize;
+  VerifyArguments verify;
+  BenchArguments bench;
+  SuiteRunArguments suite_run;
+  SuiteReportArguments suite_report;
+  ExportArguments export_node;
+  ResumeArguments resume;
+  GraphArguments graph;
+  DoctorArguments doctor;
+};
+
+void add_judge_options(CLI::App& command, JudgeArguments& judge) {
+  command.add_option("--target", judge.target, "hardware and language; see `kernelevolve targets`")
+      ->capture_default_str();
+  command.add_option("--precision", judge.precision, "what arithmetic counts as right")
+      ->check(CLI::IsMember({"strict", "ieee", "tf32", "kernelbench"}))
+      ->capture_default_str();
+  command.add_option("--dtype", judge.dtype, "run the problem in this floating type")
+      ->check(CLI::IsMember({"as-is", "fp16", "bf16"}))
+      ->capture_default_str();
+  command
+      .add_option("--sandbox", judge.sandbox,
+                  "auto uses what the machine offers and reports it; required refuses to run "
+                  "without all of it")
+      ->check(CLI::IsMember({"auto", "required"}))
+      ->capture_default_str();
+  command.add_option("--workspace", judge.workspace, "folder of the experience graph")
+      ->capture_default_str();
+  command
+      .add_option("--threads", judge.threads,
+                  "threads for kernel and baselines alike (0: all available)")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_flag("--json", judge.json, "print one JSON object to stdout");
+}
+
+void add_search_options(CLI::App& command, SearchArguments& search) {
+  command.add_option("--steps", search.steps, "candidates to evaluate at most")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command.add_option("--time", search.time, "wall time a problem, as 90s, 5m or 1h");
+  command.add_option("--seed", search.seed, "makes the search repeatable (default: random)");
+  command.add_option("--policy", search.policy, "selection policy: greedy, mcts, islands")
+      ->capture_default_str();
+  command.add_option("--proposers", search.proposers, "comma-separated: synth, tune")
+      ->capture_default_str();
+  command.add_option("--target-speedup", search.target_speedup, "stop when reached (0: never)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--stall", search.stall,
+                  "stop after this many steps without a 1 % gain (0: never)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--seed-kernel", search.seed_kernels,
+                     "a kernel source to start from (repeatable)");
+}
+
+void add_problem_commands(Parser& parser) {
+  CLI::App* optimize = parser.app.add_subcommand(
+      "optimize", "search for the fastest kernel of a problem that the judge accepts");
+  optimize->add_option("problem", parser.optimize.problem, "PyTorch file in KernelBench's format")
+      ->required();
+  optimize->add_option("--out", parser.optimize.out, "write the best kernel's source here");
+  add_search_options(*optimize, parser.optimize.search);
+  add_judge_options(*optimize, parser.optimize.judge);
+
+  CLI::App* verify =
+      parser.app.add_subcommand("verify", "judge one kernel: 0 accepted, 1 rejected, 2 could not");
+  verify->add_option("problem", parser.verify.problem, "PyTorch file")->required();
+  verify->add_option("kernel", parser.verify.kernel, "kernel source")->required();
+  add_judge_options(*verify, parser.verify.judge);
+
+  CLI::App* bench = parser.app.add_subcommand(
+      "bench", "time an accepted kernel against eager PyTorch and torch.compile");
+  bench->add_option("problem", parser.bench.problem, "PyTorch file")->required();
+  bench->add_option("kernel", parser.bench.kernel, "kernel source")->required();
+  add_judge_options(*bench, parser.bench.judge);
+
+  CLI::App* resume =
+      parser.app.add_subcommand("resume", "continue a run that was stopped or killed");
+  resume->add_option("run", parser.resume.run, "run id (default: the latest)");
+  resume->add_option("--out", parser.resume.out, "write the best kernel's source here");
+  resume->add_option("--workspace", parser.resume.judge.workspace)->capture_default_str();
+  resume->add_flag("--json", parser.resume.judge.json, "print one JSON object to stdout");
+}
+
+void add_suite_commands(Parser& parser) {
+  CLI::App* suite = parser.app.add_subcommand("suite", "many problems: run and report");
+  suite->require_subcommand(1);
+  CLI::App* run = suite->add_subcommand("run", "optimize every problem of a suite");
+  run->add_option("suite", parser.suite_run.suite,
+                  "a folder of problems (level folders are found), or `examples`")
+      ->required();
+  run->add_option("--levels", parser.suite_run.levels, "comma-separated level numbers");
+  run->add_option("--select", parser.suite_run.select,
+                  "glob on problem names, as level1/19_* (repeatable, or comma-separated)");
+  run->add_option("--out", parser.suite_run.out, "results, one JSON object a line")
+      ->capture_default_str();
+  run->add_flag("--resume", parser.suite_run.resume, "skip problems already in --out");
+  add_search_options(*run, parser.suite_run.search);
+  add_judge_options(*run, parser.suite_run.judge);
+  CLI::App* report = suite->add_subcommand("report", "results as a table");
+  report->add_option("results", parser.suite_report.results, "file written by suite run")
+      ->required();
+  report->add_option("--html", parser.suite_report.html, "also write this HTML page");
+}
+
+void add_graph_commands(Parser& parser) {
+  CLI::App* graph = parser.app.add_subcommand("graph", "look into the experience graph");
+  graph->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, GraphArguments::What what) {
+    CLI::App* command = graph->add_subcommand(name, help);
+    command->add_option("--workspace", parser.graph.workspace)->capture_default_str();
+    command->callback([&parser, what] { parser.graph.what = what; });
+    return command;
+  };
+  CLI::App* ls = add("ls", "runs, or the nodes of one run", GraphArguments::What::ls);
+  ls->add_option("run", parser.graph.id, "run id");
+  ls->add_option("--limit", parser.graph.limit, "rows at most")->capture_default_str();
+  CLI::App* show = add("show", "one node: source, verdict, figures", GraphArguments::What::show);
+  show->add_option("node", parser.graph.id, "node id")->required();
+  CLI::App* lineage =
+      add("lineage", "a node's ancestors and what changed", GraphArguments::What::lineage);
+  lineage->add_option("node", parser.graph.id, "node id")->required();
+  CLI::App* dump = add("export", "a whole run as JSON", GraphArguments::What::export_run);
+  dump->add_option("run", parser.graph.id, "run id (default: the latest)");
+  dump->add_option("--out", parser.graph.out, "file to write (default: stdout)");
+
+  CLI::App* export_node =
+      parser.app.add_subcommand("export", "a kernel as a drop-in for PyTorch or C++");
+  export_node->add_option("node", parser.export_node.node, "node id")->required();
+  export_node->add_option("--as", parser.export_node.as, "module (PyTorch) or header (C++)")
+      ->check(CLI::IsMember({"module", "header"}))
+      ->capture_default_str();
+  export_node->add_option("--out", parser.export_node.out, "folder to write");
+  export_node->add_option("--workspace", parser.export_node.workspace)->capture_default_str();
+}
+
+void add_machine_commands(Parser& parser) {
+  parser.app.add_subcommand("targets", "what kernels can be made for");
+  CLI::App* doctor =
+      parser.app.add_subcommand("doctor", "what works on this machine, and what is missing");
+  doctor->add_option("--workspace", parser.doctor.workspace)->capture_default_str();
+  doctor->add_flag("--remeasure", parser.doctor.remeasure, "measure the machine profile again");
+  doctor->add_flag("--json", parser.doctor.json, "print one JSON object to stdout");
+}
+
+Command chosen(const Parser& parser) {
+  const CLI::App& app = parser.app;
+  if (app.got_subcommand("optimize")) return parser.optimize;
+  if (app.got_subcommand("verify")) return parser.verify;
+  if (app.got_subcommand("bench")) return parser.bench;
+  if (app.got_subcommand("suite")) {
+    if (app.get_subcommand("suite")->got_subcommand("run")) return parser.suite_run;
+    return parser.suite_report;
+  }
+  if (app.got_subcommand("export")) return parser.export_node;
+  if (app.got_subcommand("resume")) return parser.resume;
+  if (app.got_subcommand("graph")) return parser.graph;
+  if (app.got_subcommand("doctor")) return parser.doctor;
+  return TargetsArguments{};
+}
+
+// CLI11's messages as one sentence that also says where to look.
+std::string sentence_of(const CLI::ParseError& error) {
+  std::string text = error.what();
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return text + "; run `kernelevolve --help` or `kernelevolve COMMAND --help`.";
+}
+
+}  // namespace
+
+Result<Command> parse_arguments(int argc, const char* const* argv) {
+  Parser parser;
+  parser.app.require_subcommand(1);
+  parser.app.set_version_flag("--version", "kernelevolve " KE_VERSION);
+  parser.app.failure_message(CLI::FailureMessage::simple);
+  add_problem_commands(parser);
+  add_suite_commands(parser);
+  add_graph_commands(parser);
+  add_machine_commands(parser);
+  try {
+    parser.app.parse(argc, argv);
+  } catch (const CLI::CallForVersion& version) {
+    return Command(HelpText{std::string(version.what()) + "\n"});
+  } catch (const CLI::CallForAllHelp&) {
+    return Command(HelpText{parser.app.help("", CLI::AppFormatMode::All)});
+  } catch (const CLI::CallForHelp&) {
+    return Command(HelpText{parser.app.help()});
+  } catch (const CLI::ParseError& error) {
+    return Error{Errc::invalid, sentence_of(error)};
+  }
+  return chosen(parser);
+}
+
+Result<double> parse_duration(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(rest, static_cast<size_t>(end - rest));
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || scale == 0 || !(value > 0) || !std::isfinite(value)) {
+    return Error{Errc::invalid,
+                 fmt::format("'{}' is not a time; write it as 90s, 5m or 1h.", text)};
+  }
+  return value * scale;
+}
+
+}  // namespace ke::cli

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line as data: what was asked for, checked for form but not yet for sense.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace ke::cli {
+
+// What every command that judges shares.
+struct JudgeArguments {
+  std::string target = "x86";  // tidy: allow(target) because the command line has a default
+  std::string precision = "strict";
+  std::string dtype = "as-is";
+  std::string sandbox = "auto";  // auto, required
+  std::string workspace = ".kernelevolve";
+  int64_t threads = 0;  // 0: all this process may run on
+  bool json = false;
+};
+
+struct SearchArguments {
+  int64_t steps = 60;
+  std::string time;  // "60s", "5m", "1h"; empty: no limit
+  std::optional<uint64_t> seed;
+  std::string policy = "greedy";
+  std::string proposers = "synth,tune";
+  double target_speedup = 0;  // 0: none
+  int64_t stall = 0;          // 0: none
+  std::vector<std::string> seed_kernels;
+};
+
+struct OptimizeArguments {
+  JudgeArguments judge;
+  SearchArguments search;
+  std::string problem;
+  std::string out;
+};
+struct VerifyArguments {
+  JudgeArguments judge;
+  std::string problem;
+  std::string kernel;
+};
+struct BenchArguments {
+  JudgeArguments judge;
+  std::string problem;
+  std::string kernel;
+};
+struct SuiteRunArguments {
+  JudgeArguments judge;
+  SearchArguments search;
+  std::string suite;
+  std::string levels;
+  std::vector<std::string> select;
+  std::string out = "results.jsonl";
+  bool resume = false;
+};
+struct SuiteReportArguments {
+  std::string results;
+  std::string html;
+};
+struct ExportArguments {
+  std::string workspace = ".kernelevolve";
+  int64_t node = 0;
+  std::string as = "module";
+  std::string out;
+};
+struct ResumeArguments {
+  JudgeArguments judge;
+  int64_t run = 0;  // 0: the latest
+  std::string out;
+};
+struct GraphArguments {
+  enum class What : uint8_t { ls, show, lineage, export_run };
+  What what = What::ls;
+  std::string workspace = ".kernelevolve";
+  int64_t id = 0;
+  int64_t limit = 20;
+  std::string out;
+};
+struct TargetsArguments {};
+struct DoctorArguments {
+  std::string workspace = ".kernelevolve";
+  bool remeasure = false;
+  bool json = false;
+};
+// Help or version text was asked for and is ready to print.
+struct HelpText {
+  std::string text;
+};
+
+using Command = std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
+                             SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
+                             TargetsArguments, DoctorArguments, HelpText>;
+
+// Errc::invalid with one sentence when the command line is wrong.
+Result<Command> parse_arguments(int argc, const char* const* argv);
+
+// "90", "90s", "5m", "1.5h" to seconds.
+Result<double> parse_duration(const std::string& text);
+
+}  // namespace ke::cli
