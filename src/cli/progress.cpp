@@ -43,8 +43,11 @@ Progress::Progress(os::Clock& clock, int terminal_width) : clock_(clock), width_
   started_ = clock_.now();
 }
 
-Progress::~Progress() {
+Progress::~Progress() { finish(); }
+
+void Progress::finish() {
   if (line_open_) std::fputc('\n', stderr);
+  line_open_ = false;
 }
 
 void Progress::emit(std::string_view name, const Json& fields) {
@@ -92,8 +95,7 @@ void Progress::live_line(const std::string& line) {
 }
 
 void Progress::plain_line(const std::string& line) {
-  if (line_open_) std::fputc('\n', stderr);
-  line_open_ = false;
+  finish();
   std::fprintf(stderr, "%s\n", line.c_str());
   std::fflush(stderr);
 }

@@ -18,6 +18,7 @@ class Progress final : public EventSink {
   ~Progress() override;
 
   void emit(std::string_view name, const Json& fields) override;
+  void finish();  // ends an open live line
 
  private:
   void show_step(const Json& fields);

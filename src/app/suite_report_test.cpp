@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/suite_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/json.hpp"
+
+namespace ke::app {
+namespace {
+
+OptimizeReport accepted(const std::string& name, double eager, double compile) {
+  OptimizeReport row;
+  row.problem = name;
+  row.target = "x86";
+  row.verdict = "accepted";
+  row.speedup_vs_eager = eager;
+  row.speedup_vs_compile = compile;
+  row.time_ns = 1000;
+  row.floor_ns = 500;
+  return row;
+}
+
+TEST(OptimizeReport, SurvivesJson) {
+  OptimizeReport row = accepted("level1/19_ReLU", 2, 3);
+  row.rejected["crashed"] = 2;
+  row.flags = {"tie"};
+  row.speedup_vs_compile.reset();
+  const auto back = decode_optimize_report(encode(row));
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(encode(*back), encode(row));
+  EXPECT_EQ(*back->speedup(), 2);
+}
+
+TEST(SuiteReport, CountsFailuresWithoutAveragingThemIn) {
+  OptimizeReport failed;
+  failed.problem = "level1/2";
+  failed.target = "x86";
+  failed.verdict = "failed";
+  failed.error = "it raised";
+  const SuiteSummary summary = summarize({accepted("a", 2, 4), accepted("b", 8, 9), failed});
+  EXPECT_EQ(summary.problems, 3);
+  EXPECT_EQ(summary.accepted, 2);
+  EXPECT_EQ(summary.failed, 1);
+  EXPECT_DOUBLE_EQ(summary.geomean, 4);
+  EXPECT_DOUBLE_EQ(summary.median, 5);
+}
+
+TEST(SuiteReport, LeavesFlaggedProblemsOutOfTheSecondHeadlineOnly) {
+  OptimizeReport flagged = accepted("c", 100, 100);
+  flagged.flags = {"foldable"};
+  const SuiteSummary summary = summarize({accepted("a", 1, 2), flagged});
+  EXPECT_DOUBLE_EQ(summary.geomean, 10);
+  EXPECT_DOUBLE_EQ(summary.geomean_unflagged, 1);
+}
+
+TEST(SuiteReport, DoesNotCountATieAsSlower) {
+  OptimizeReport tie = accepted("a", 0.99, 1.2);
+  EXPECT_EQ(summarize({tie}).slower_eager, 1);
+  tie.flags = {"tie"};
+  EXPECT_EQ(summarize({tie}).slower_eager, 0);
+}
+
+TEST(SuiteReport, TakesTheLastRowOfAProblemAndRefusesBrokenLines) {
+  const std::string first = dump_json(encode(accepted("a", 1, 1)));
+  const std::string second = dump_json(encode(accepted("a", 2, 2)));
+  const auto rows = parse_suite_results(first + "\n" + second + "\n");
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ(*rows->front().speedup_vs_eager, 2);
+  EXPECT_EQ(parse_suite_results("{}\n").error().to_string(),
+            "line 1: the result lacks the field 'problem'");
+}
+
+TEST(SuiteReport, EscapesNamesInHtml) {
+  EXPECT_NE(suite_html({accepted("<b>", 1, 1)}).find("&lt;b&gt;"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ke::app

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/convert.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "domain/limits.hpp"
+#include "os/file_system.hpp"
+#include "os/random.hpp"
+#include "propose/proposer.hpp"
+#include "search/policy.hpp"
+
+namespace ke::cli {
+namespace {
+
+template <class Infos>
+std::string names_of(const Infos& infos) {
+  std::vector<std::string_view> names;
+  for (const auto* info : infos) names.push_back(info->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  while (start <= text.size()) {
+    const size_t comma = std::min(text.find(',', start), text.size());
+    if (comma > start) parts.push_back(text.substr(start, comma - start));
+    start = comma + 1;
+  }
+  return parts;
+}
+
+Result<app::SessionOptions> session_options(const JudgeArguments& arguments,
+                                            const std::string& problem) {
+  app::SessionOptions options;
+  options.problem_path = problem;
+  TRY(app::target_named(arguments.target));
+  options.target = arguments.target;
+  const auto precision = parse_enum<Precision>(arguments.precision);
+  if (!precision) {
+    return Error{Errc::invalid, fmt::format("there is no precision '{}'.", arguments.precision)};
+  }
+  options.precision = *precision;
+  options.dtype = arguments.dtype;
+  options.sandbox_required = arguments.sandbox == "required";
+  options.threads = static_cast<int32_t>(arguments.threads);
+  return options;
+}
+
+Result<SearchOptions> search_options(const SearchArguments& arguments) {
+  SearchOptions options;
+  options.steps = arguments.steps;
+  if (!arguments.time.empty()) {
+    const double seconds = TRY(parse_duration(arguments.time));
+    options.time_limit = Milliseconds(static_cast<int64_t>(seconds * 1000));
+  }
+  // Half the range, so that any tool reads the printed seed back without loss.
+  options.seed = arguments.seed ? *arguments.seed : os::random_seed() >> 32;
+  if (!find_policy(arguments.policy)) {
+    return Error{Errc::invalid, fmt::format("there is no policy '{}'; there is {}.",
+                                            arguments.policy, names_of(all_policies()))};
+  }
+  options.policy = arguments.policy;
+  options.proposers = split_commas(arguments.proposers);
+  for (const std::string& name : options.proposers) {
+    if (find_proposer(name)) continue;
+    return Error{Errc::invalid, fmt::format("there is no proposer '{}'; there is {}.", name,
+                                            names_of(all_proposers()))};
+  }
+  if (options.proposers.empty()) {
+    return Error{Errc::invalid,
+                 fmt::format("--proposers names none; there is {}.", names_of(all_proposers()))};
+  }
+  options.target_speedup = arguments.target_speedup;
+  options.stall_steps = arguments.stall;
+  const Limits limits;
+  for (const std::string& path : arguments.seed_kernels) {
+    const std::string source =
+        TRY(os::read_file(path, limits.source_bytes_max).context("the seed kernel"));
+    options.seeds.push_back({std::filesystem::path(path).filename().string(), source});
+  }
+  return options;
+}
+
+}  // namespace ke::cli

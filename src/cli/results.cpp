@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/results.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ke::cli {
+namespace {
+
+std::string duration(int64_t ns) {
+  const double value = static_cast<double>(ns);
+  if (value < 1e6) return fmt::format("{:.1f} us", value / 1e3);
+  return value < 1e9 ? fmt::format("{:.3f} ms", value / 1e6) : fmt::format("{:.3f} s", value / 1e9);
+}
+
+std::string baseline_line(const char* name, const std::optional<int64_t>& ns, int64_t time) {
+  if (!ns || time <= 0) return fmt::format("  {:<14} not measured\n", name);
+  return fmt::format("  {:<14} {:>12}   {:.2f}x\n", name, duration(*ns),
+                     static_cast<double>(*ns) / static_cast<double>(time));
+}
+
+std::string times(int64_t time, const std::optional<int64_t>& eager,
+                  const std::optional<int64_t>& compile, const std::optional<int64_t>& floor) {
+  std::string text = fmt::format("  {:<14} {:>12}\n", "this kernel", duration(time));
+  text += baseline_line("eager", eager, time) + baseline_line("torch.compile", compile, time);
+  if (floor && *floor > 0) {
+    text += fmt::format("  {:<14} {:>12}   ({:.2f} times the floor)\n", "physical floor",
+                        duration(*floor), static_cast<double>(time) / static_cast<double>(*floor));
+  }
+  return text;
+}
+
+std::string flags_line(const std::vector<std::string>& flags) {
+  return flags.empty() ? "" : fmt::format("  flags          {}\n", fmt::join(flags, ", "));
+}
+
+}  // namespace
+
+std::string optimize_text(const app::OptimizeReport& report) {
+  std::string rejected;
+  for (const auto& [verdict, count] : report.rejected) {
+    rejected += fmt::format(", {} {}", count, verdict);
+  }
+  const std::string counts =
+      fmt::format("{} steps in {:.1f} s ({}): {} judged, {} accepted{}", report.steps,
+                  report.wall_s, report.ended, report.evaluated, report.accepted, rejected);
+  if (report.node == 0) {
+    return fmt::format("{}: no kernel was accepted.\n  {}\n", report.problem, counts);
+  }
+  std::string text = fmt::format("{} on {}: node {} accepted under {}\n", report.problem,
+                                 report.target, report.node, report.precision);
+  text +=
+      "  proved         within PyTorch's error budget of the float64 truth, on nominal and "
+      "probe inputs\n";
+  if (report.time_ns) {
+    text += times(*report.time_ns, report.eager_ns, report.compile_ns, report.floor_ns);
+  }
+  text += flags_line(report.flags);
+  text += fmt::format("  search         {}, seed {}\n", counts, report.seed);
+  text += fmt::format("  kernel         {}\n", report.kernel_path);
+  return text;
+}
+
+std::string judge_text(const app::JudgeReport& report) {
+  const Evaluation& evaluation = report.evaluation;
+  std::string text = fmt::format("{}: {}\n", report.kernel_path, enum_name(evaluation.verdict));
+  if (!evaluation.detail.empty()) text += fmt::format("  {}\n", evaluation.detail);
+  for (size_t i = 0; i < evaluation.errors.size(); ++i) {
+    const OutputError& error = evaluation.errors[i];
+    text += fmt::format(
+        "  output {}: rms error {:.2e} of {:.2e} allowed (PyTorch {:.2e}), max {:.2e} of {:.2e} "
+        "(PyTorch {:.2e})\n",
+        i, error.rms, error.rms_budget, error.pytorch_rms, error.max, error.max_budget,
+        error.pytorch_max);
+  }
+  if (evaluation.measurement) {
+    const Measurement& measured = *evaluation.measurement;
+    text += times(measured.time_ns, measured.eager_median_ns, measured.compile_median_ns,
+                  report.floor_ns);
+    text += fmt::format(
+        "  speed-up       {:.3f}x against the better baseline, 95 % interval {:.3f} "
+        "to {:.3f}, {} pairs\n",
+        measured.speedup, measured.speedup_low, measured.speedup_high,
+        measured.candidate_ns.size());
+  }
+  text += flags_line(evaluation.flags);
+  if (!evaluation.protections.empty()) {
+    text += fmt::format("  sandbox        {}\n", evaluation.protections);
+  }
+  if (!evaluation.diagnostics.empty()) text += evaluation.diagnostics + "\n";
+  return text;
+}
+
+}  // namespace ke::cli
