@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end scripts share: running the binary, problem files, skipping without PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("KE_SOURCE_DIR", Path(__file__).resolve().parents[2]))
+BINARY = os.environ.get("KE_BINARY", str(SOURCE / "build/kernelevolve"))
+PYTHON = os.environ.get("KE_PYTHON", str(SOURCE / ".venv/bin/python"))
+
+RELU = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(64, 1000)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+class Case(unittest.TestCase):
+    """A temporary folder a test; everything runs in it."""
+
+    def setUp(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kernelevolve-e2e-")
+        self.folder = Path(self._folder.name)
+
+    def tearDown(self) -> None:
+        self._folder.cleanup()
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def run_binary(self, *arguments: object, timeout: float = 300, **environment: str):
+        env = dict(os.environ, KE_PYTHON=PYTHON, **environment)
+        return subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=env,
+                              capture_output=True, text=True, timeout=timeout)
+
+    def run_json(self, *arguments: object, code: int = 0, timeout: float = 300) -> dict:
+        ran = self.run_binary(*arguments, "--json", timeout=timeout)
+        self.assertEqual(ran.returncode, code, ran.stderr + ran.stdout)
+        return json.loads(ran.stdout)
+
+    def assert_refused(self, ran, *words: str) -> None:
+        """Exit code 2, one sentence on stderr that holds the words, no trace of a crash."""
+        self.assertEqual(ran.returncode, 2, ran.stderr + ran.stdout)
+        lines = [line for line in ran.stderr.splitlines() if line.startswith("kernelevolve: ")]
+        self.assertEqual(len(lines), 1, ran.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertNotIn("Traceback", ran.stderr)
+
+
+def main() -> None:
+    probe = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True)
+    if probe.returncode != 0:
+        print(f"skipped: {PYTHON} has no PyTorch", file=sys.stderr)
+        sys.exit(77)
+    unittest.main(verbosity=2)
