@@ -35,7 +35,8 @@ class CommandLine(Case):
                 self.assert_refused(self.run_binary(*arguments), word)
 
     def test_help_and_version_succeed(self) -> None:
-        for arguments in (["--help"], ["optimize", "--help"], ["suite", "run", "--help"], ["--version"]):
+        texts = ["--help", "optimize --help", "suite run --help", "--version"]
+        for arguments in (text.split() for text in texts):
             ran = self.run_binary(*arguments)
             self.assertEqual(ran.returncode, 0)
             self.assertTrue(ran.stdout.strip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end scripts share: running the binary, problem files, skipping without PyTorch."""
+"""What the end-to-end scripts share: the binary, problem files, skipping without PyTorch."""
 
 from __future__ import annotations
 

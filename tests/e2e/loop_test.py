@@ -41,7 +41,8 @@ class Loop(Case):
         self.write("relu.py", RELU)
 
     def test_optimize_finds_an_accepted_kernel_and_the_graph_shows_it(self) -> None:
-        result = self.run_json("optimize", "relu.py", "--steps", 6, "--seed", 1, "--out", "best.cpp")
+        result = self.run_json("optimize", "relu.py", "--steps", 6, "--seed", 1,
+                               "--out", "best.cpp")
         self.assertEqual(result["verdict"], "accepted")
         self.assertGreater(result["speedup_vs_eager"], 0)
         self.assertGreater(result["floor_ns"], 0)
@@ -96,7 +97,8 @@ class Loop(Case):
             return []
         try:
             with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-                return connection.execute("SELECT node, effort FROM evaluations ORDER BY id").fetchall()
+                rows = connection.execute("SELECT node, effort FROM evaluations ORDER BY id")
+                return rows.fetchall()
         except sqlite3.OperationalError:
             return []
 
