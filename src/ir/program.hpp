@@ -13,6 +13,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -32,6 +33,14 @@ struct Tensor {
   std::vector<double> values;      // Role::constant: row-major contents
   int64_t elements() const;
 };
+
+// Row-major strides in elements; extents of 0 count as 1.
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& shape);
+
+// The address of an element in elements from the tensor's first, simplified for axes with these
+// extents: sum of strides * indices, where (i / K) * K + i % K is i again.
+ExprPtr element_offset(const Tensor& tensor, const std::vector<ExprPtr>& indices,
+                       const std::vector<int64_t>& extents);
 
 struct Axis {
   std::string name;  // "m", "n", "k", "i0"…
@@ -82,6 +91,7 @@ Result<Program> parse_program(std::string_view text);
 
 // The first broken invariant, as a sentence that names the stage.
 Result<void> verify(const Program& program);
+bool is_identifier(std::string_view name);  // [a-z][a-z0-9_]*
 
 Digest digest_of(const Program& program);
 
