@@ -7,6 +7,7 @@
 // longer than the busy timeout gets Errc::conflict.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
 #include "domain/experience.hpp"
 
 namespace ke {
@@ -67,7 +69,8 @@ class Store : public StoreReader {
   virtual Result<ProblemId> insert(const ProblemRow& row) = 0;
   virtual Result<RunId> insert(const RunRow& row) = 0;
   virtual Result<void> insert(const RunEndRow& row) = 0;
-  // With the statistics that change by it. Errc::conflict when the run has a node of that step.
+  // With the statistics that change by it; a change whose node is 0 is about the inserted node.
+  // Errc::conflict when the run has a node of that step already, or a row that it names is missing.
   virtual Result<NodeId> insert(const NodeRow& row, std::span<const StatisticRow> changes) = 0;
   virtual Result<EvaluationId> insert(const EvaluationRow& row,
                                       std::span<const StatisticRow> changes) = 0;
@@ -81,7 +84,8 @@ enum class StoreMode : uint8_t { read_write, read_only };
 // it, Errc::refused when it cannot be written, Errc::invalid when it is damaged or not ours,
 // Errc::unavailable when the disk is full, Errc::not_found when read_only finds no file.
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::filesystem::path& file,
-                                                 StoreMode mode = StoreMode::read_write);
+                                                 StoreMode mode = StoreMode::read_write,
+                                                 Milliseconds busy_timeout = Milliseconds{5'000});
 
 // Forgets everything when it is destroyed: for tests and `--no-workspace` uses.
 std::unique_ptr<Store> make_memory_store();
