@@ -22,7 +22,7 @@ class LoweringContext;
 using LoweringRule = Result<void> (*)(LoweringContext& context, const Node& node);
 
 struct LoweringFamily {
-  std::string_view name;  // "pointwise", for listings
+  std::string_view name;                                         // "pointwise", for listings
   std::vector<std::pair<std::string_view, LoweringRule>> rules;  // "aten.add.Tensor" -> rule
 };
 
