@@ -35,7 +35,7 @@ struct ProblemRow {
 struct Scope {
   ProblemId problem;
   std::string target;     // "x86"
-  std::string toolchain;  // Target::toolchain()
+  std::string toolchain;  // Target::toolchain() and whatever else decides a verdict
   bool operator==(const Scope&) const = default;
 };
 

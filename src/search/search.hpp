@@ -68,6 +68,9 @@ struct SearchDependencies {
   ExperienceGraph& graph;
   const Target& target;
   std::string target_name;
+  // Whatever else decides a verdict: precision, dtype, library policy, version of the judge. Nodes
+  // are reused only where it is equal (it becomes part of the scope's toolchain).
+  std::string conditions;
   const MachineProfile& machine;
   const Problem& problem;
   std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
