@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "graph/graph.hpp"
 #include "ir/program.hpp"
 #include "os/clock.hpp"
+#include "propose/proposer.hpp"
 #include "target/target.hpp"
 
 namespace ke {
@@ -74,6 +76,7 @@ struct SearchDependencies {
   const MachineProfile& machine;
   const Problem& problem;
   std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
+  std::span<const ProposerInfo* const> proposers;  // where options.proposers are looked up
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm
 };

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between a plan (the genome) and a source: plans are completed with the target's preferred
+// decisions, so that what is stored says everything, and printed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "propose/proposer.hpp"
+
+namespace ke::synth {
+
+// A legal plan with every decision spelled out.
+struct Genome {
+  ir::Plan plan;
+  std::vector<ir::FusedKernel> kernels;              // one a kernel of the plan, same order
+  std::vector<std::vector<ScheduleChoice>> choices;  // of each kernel
+  std::vector<double> estimates_ns;                  // of each kernel, by the target's cost model
+  double estimate_ns() const;
+};
+
+// Missing decisions, and those the target doesn't offer, take its preferred value. Nothing when the
+// plan is not legal for the program.
+std::optional<Genome> complete(const ProposalContext& context, ir::Plan plan);
+
+// The genome stored with a parent. Nothing when it has none, or an outdated one.
+std::optional<Genome> genome_of(const ProposalContext& context, const NodeRow& parent);
+
+// The genome as a proposal. Nothing when the target cannot print it or the run knows its source.
+Result<std::optional<Proposal>> print_new(const ProposalContext& context, const Genome& genome,
+                                          std::vector<NodeId> parents, std::string note);
+
+// "2 kernels (reduce, map)": what a plan looks like from afar.
+std::string shape_of(const ir::Plan& plan);
+
+// --- The three ways to a new genome: operator/synth.cpp chooses by the context's kind
+// -------------
+
+// Greedy fusion under the preferred schedule first, then plans of another structure by the cost
+// model, then schedules drawn at random and ranked by it.
+Result<std::optional<Proposal>> draft(const ProposalContext& context, Rng& rng);
+
+// One or two schedule decisions, or one fusion boundary, of the only parent.
+Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng);
+
+// The better parent with the schedules of whole kernels of the other, where both have the kernel.
+Result<std::optional<Proposal>> cross(const ProposalContext& context, Rng& rng);
+
+}  // namespace ke::synth

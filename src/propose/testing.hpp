@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A context to call proposers with in tests, and a target that prints schedules instead of code.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "graph/source.hpp"
+#include "propose/proposer.hpp"
+
+namespace ke::testing_support {
+
+// Prints one line a decision. Its cost model likes large values.
+class FakeTarget final : public Target {
+ public:
+  bool refuses_contractions = false;
+
+  std::vector<ScheduleChoice> choices(const ir::Program&, const ir::FusedKernel& kernel,
+                                      const MachineProfile&) const override {
+    if (kernel.skeleton == ir::Skeleton::map) {
+      return {{"unroll", {1, 2, 4}, 2}, {"width", {8, 16}, 8}};
+    }
+    return {{"block", {16, 32, 64, 128}, 32}, {"split", {1, 2}, 1}};
+  }
+  double estimate_ns(const ir::Program&, const ir::FusedKernel& kernel,
+                     const MachineProfile&) const override {
+    double estimate = 1000;
+    for (const auto& [name, value] : kernel.schedule) estimate += 100.0 / double(value);
+    return estimate;
+  }
+  Result<std::string> print(const ir::Program&, std::span<const ir::FusedKernel> kernels,
+                            const MachineProfile&) const override {
+    std::string text;
+    for (const ir::FusedKernel& kernel : kernels) {
+      if (refuses_contractions && kernel.skeleton == ir::Skeleton::contract) {
+        return Error{Errc::unavailable, "no contractions"};
+      }
+      text += fmt::format("kernel {} {}", enum_name(kernel.skeleton), kernel.stages.size());
+      for (const auto& [name, value] : kernel.schedule) text += fmt::format(" {}={}", name, value);
+      for (const ir::TensorId id : kernel.writes) text += fmt::format(" w{}", id.index);
+      text += ";\n";
+    }
+    return text;
+  }
+  Result<BuildRecipe> recipe(std::string_view) const override {
+    return BuildRecipe{{"cp", "{source}", "{output}"}, "kernel.txt", "kernel.out"};
+  }
+  Result<std::string> toolchain() const override { return std::string("fake 1"); }
+};
+
+class ContextFixture {
+ public:
+  ContextFixture() : store_(make_memory_store()), graph_(*store_) {}
+
+  ProposalContext context(NodeKind kind, const std::vector<std::string>& parent_sources,
+                          const std::vector<std::string>& parent_plans = {}) {
+    ProposalContext context{.problem = problem_,
+                            .program = program,
+                            .target = target,
+                            .machine = machine_,
+                            .kind = kind,
+                            .parents = {},
+                            .graph = graph_,
+                            .is_known = [this](std::string_view source) {
+                              return known_.contains(normalised_digest(source));
+                            }};
+    for (size_t i = 0; i < parent_sources.size(); ++i) {
+      NodeRow node{.id = NodeId{static_cast<int64_t>(i) + 1}, .source = parent_sources[i]};
+      if (i < parent_plans.size()) node.plan = parent_plans[i];
+      context.parents.push_back({std::move(node), std::nullopt});
+    }
+    return context;
+  }
+  void know(std::string_view source) { known_.insert(normalised_digest(source)); }
+
+  FakeTarget target;
+  const ir::Program* program = nullptr;
+
+ private:
+  Problem problem_;
+  MachineProfile machine_;
+  std::unique_ptr<Store> store_;
+  GraphReader graph_;
+  std::set<Digest> known_;
+};
+
+}  // namespace ke::testing_support
