@@ -21,9 +21,8 @@ std::span<const PolicyInfo* const> all_policies() {
 
 const PolicyInfo* find_policy(std::string_view name) {
   const auto all = all_policies();
-  const auto found = std::ranges::find(all, name, [](const PolicyInfo* info) {
-    return info->name;
-  });
+  const auto found =
+      std::ranges::find(all, name, [](const PolicyInfo* info) { return info->name; });
   return found == all.end() ? nullptr : *found;
 }
 
@@ -32,9 +31,8 @@ std::vector<int> Population::accepted() const {
   for (size_t i = 0; i < individuals.size(); ++i) {
     if (individuals[i].fitness) positions.push_back(static_cast<int>(i));
   }
-  std::ranges::stable_sort(positions, std::greater{}, [&](int i) {
-    return *individuals[static_cast<size_t>(i)].fitness;
-  });
+  std::ranges::stable_sort(positions, std::greater{},
+                           [&](int i) { return *individuals[static_cast<size_t>(i)].fitness; });
   return positions;
 }
 
@@ -51,8 +49,10 @@ std::vector<int> Population::fertile() const {
 
 Memory choose_memory(Rng& rng) {
   const int64_t draw = rng.below(8);
-  return draw == 0 ? Memory::nothing : draw == 1 ? Memory::both : draw == 2 ? Memory::siblings
-                                                                          : Memory::parents;
+  return draw == 0   ? Memory::nothing
+         : draw == 1 ? Memory::both
+         : draw == 2 ? Memory::siblings
+                     : Memory::parents;
 }
 
 }  // namespace ke

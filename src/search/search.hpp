@@ -75,7 +75,7 @@ struct SearchDependencies {
   std::string conditions;
   const MachineProfile& machine;
   const Problem& problem;
-  std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
+  std::optional<ir::Program> program;              // absent: proposers that need it have no ideas
   std::span<const ProposerInfo* const> proposers;  // where options.proposers are looked up
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm

@@ -20,8 +20,7 @@ constexpr Rule kRules[] = {
     {EndReason::near_floor,
      [](const Progress& p, const SearchOptions& o) {
        return o.stop_near_floor && p.floor_ns > 0 && p.best_time_ns &&
-              static_cast<double>(*p.best_time_ns) <=
-                  kNearFloor * static_cast<double>(p.floor_ns);
+              static_cast<double>(*p.best_time_ns) <= kNearFloor * static_cast<double>(p.floor_ns);
      }},
     {EndReason::time,
      [](const Progress& p, const SearchOptions& o) {

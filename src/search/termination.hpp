@@ -10,12 +10,12 @@
 namespace ke {
 
 struct Progress {
-  int64_t fresh_steps = 0;        // judged here
-  int64_t steps_since_gain = 0;   // since the best fitness last rose by 1 % or more
+  int64_t fresh_steps = 0;       // judged here
+  int64_t steps_since_gain = 0;  // since the best fitness last rose by 1 % or more
   Nanoseconds elapsed{0};
   std::optional<double> best_fitness;
   std::optional<int64_t> best_time_ns;
-  int64_t floor_ns = 0;           // 0: unknown
+  int64_t floor_ns = 0;  // 0: unknown
   bool stop_requested = false;
 };
 

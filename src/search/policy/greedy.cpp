@@ -47,8 +47,8 @@ class Greedy final : public Policy {
 
 extern const PolicyInfo policy_greedy;
 const PolicyInfo policy_greedy{
-    .name = "greedy",
-    .help = "builds on the best node found so far",
-    .make = [] { return std::unique_ptr<Policy>(std::make_unique<Greedy>()); }};
+    .name = "greedy", .help = "builds on the best node found so far", .make = [] {
+      return std::unique_ptr<Policy>(std::make_unique<Greedy>());
+    }};
 
 }  // namespace ke

@@ -2,7 +2,8 @@
 //
 // The policy `islands`: an evolutionary search of several populations that rarely meet. Steps go to
 // the islands in turn; a child lives where it was made. Within an island, parents are winners of
-// small tournaments. Every so often the best of each island also settles on the next one, in a ring.
+// small tournaments. Every so often the best of each island also settles on the next one, in a
+// ring.
 #include <algorithm>
 
 #include "search/policy.hpp"

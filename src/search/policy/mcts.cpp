@@ -6,7 +6,8 @@
 // Reward: log fitness, scaled to [0, 1] between the worst and the best accepted node of the run; a
 // rejected node earns 0. A subtree's value is the mean of its mean and its best reward, because a
 // search looks for one good kernel, not for a good average. A node takes new children while it has
-// fewer than kWidth * sqrt(visits) (progressive widening, Coulom 2007); then UCT chooses among them.
+// fewer than kWidth * sqrt(visits) (progressive widening, Coulom 2007); then UCT chooses among
+// them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,9 +24,9 @@ constexpr double kWidth = 1.5;
 constexpr double kCrossShare = 0.15;
 
 struct Visits {
-  double count = 0;         // judged nodes of the subtree, itself included
+  double count = 0;  // judged nodes of the subtree, itself included
   double accepted = 0;
-  double log_fitness = 0;   // sum over the accepted ones
+  double log_fitness = 0;  // sum over the accepted ones
   double best = -std::numeric_limits<double>::infinity();
 };
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/json.hpp"
+#include "propose/proposer.hpp"
+#include "propose/testing.hpp"
+
+namespace ke {
+namespace {
+
+// Softmax over the columns of a product: a contraction, then a reduction that may be fused in many
+// ways.
+constexpr const char* kProgram = R"(
+tensor %0 x: float32[16, 64] input
+tensor %1 w: float32[64, 32] input
+tensor %2 y: float32[16, 32] intermediate
+tensor %3 top: float32[16] intermediate
+tensor %4 total: float32[16] intermediate
+tensor %5 out: float32[16, 32] output
+inputs %0, %1
+stage %2[m=16, n=32] = sum[k=64] in float32: mul(load %0[i0, i2], load %1[i2, i1])
+stage %3[m=16] = maximum[n=32] in float32: load %2[i0, i1]
+stage %4[m=16] = sum[n=32] in float32: exp(sub(load %2[i0, i1], load %3[i0]))
+stage %5[m=16, n=32] = map: div(exp(sub(load %2[i0, i1], load %3[i0])), load %4[i0])
+outputs %5
+)";
+
+class Synth : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<ir::Program> program = ir::parse_program(kProgram);
+    ASSERT_TRUE(program) << program.error().to_string();
+    program_ = std::move(*program);
+    ASSERT_TRUE(ir::verify(program_));
+    fixture_.program = &program_;
+  }
+
+  std::optional<Proposal> propose(NodeKind kind, const std::vector<Proposal>& parents,
+                                  uint64_t seed) {
+    std::vector<std::string> sources, plans;
+    for (const Proposal& parent : parents) {
+      sources.push_back(parent.source);
+      plans.push_back(parent.plan);
+    }
+    Rng rng(seed);
+    auto proposal = synth_->propose(fixture_.context(kind, sources, plans), rng);
+    EXPECT_TRUE(proposal) << proposal.error().to_string();
+    return *proposal;
+  }
+  ir::Plan plan_of(const Proposal& proposal) {
+    return *ir::decode_plan(*parse_json(proposal.plan), program_);
+  }
+
+  ir::Program program_;
+  testing_support::ContextFixture fixture_;
+  std::unique_ptr<Proposer> synth_ = find_proposer("synth")->make();
+};
+
+TEST_F(Synth, FirstDraftIsGreedyFusionUnderThePreferredSchedule) {
+  const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);
+  ASSERT_TRUE(draft);
+  const ir::Plan plan = plan_of(*draft);
+  const ir::Plan greedy = ir::fuse_greedily(program_);
+  ASSERT_EQ(plan.kernels.size(), greedy.kernels.size());
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    EXPECT_EQ(plan.kernels[i].stages, greedy.kernels[i].stages);
+    const bool is_map = plan.kernels[i].skeleton == ir::Skeleton::map;
+    const ir::Schedule preferred = is_map ? ir::Schedule{{"unroll", 2}, {"width", 8}}
+                                          : ir::Schedule{{"block", 32}, {"split", 1}};
+    EXPECT_EQ(plan.kernels[i].schedule, preferred) << "every decision is spelled out";
+  }
+}
+
+TEST_F(Synth, LaterDraftsHaveAnotherStructure) {
+  std::set<std::string> structures;
+  for (int i = 0; i < 3; ++i) {
+    const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);
+    ASSERT_TRUE(draft);
+    ir::Plan plan = plan_of(*draft);
+    for (ir::KernelPlan& kernel : plan.kernels) kernel.schedule.clear();
+    EXPECT_TRUE(structures.insert(ir::print(plan)).second) << draft->note;
+    fixture_.know(draft->source);
+  }
+}
+
+TEST_F(Synth, DraftsAvoidWhatTheTargetCannotPrint) {
+  fixture_.target.refuses_contractions = true;
+  const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);
+  ASSERT_TRUE(draft);
+  EXPECT_EQ(draft->source.find("contract"), std::string::npos) << draft->source;
+}
+
+TEST_F(Synth, MutationsAreLegalNewAndNamed) {
+  const Proposal parent = *propose(NodeKind::draft, {}, 1);
+  fixture_.know(parent.source);
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const std::optional<Proposal> child = propose(NodeKind::mutate, {parent}, seed);
+    ASSERT_TRUE(child);
+    EXPECT_TRUE(seen.insert(child->source).second);
+    fixture_.know(child->source);
+    EXPECT_TRUE(ir::verify(program_, plan_of(*child)));
+    EXPECT_NE(child->note.find(" -> "), std::string::npos) << child->note;
+    EXPECT_EQ(child->parents, std::vector<NodeId>{NodeId{1}});
+  }
+}
+
+TEST_F(Synth, MutationEndsWhenEverySingleMoveIsKnown) {
+  const Proposal parent = *propose(NodeKind::draft, {}, 1);
+  fixture_.know(parent.source);
+  int children = 0;
+  for (; children < 5000; ++children) {
+    const std::optional<Proposal> child =
+        propose(NodeKind::mutate, {parent}, static_cast<uint64_t>(children));
+    if (!child) break;
+    fixture_.know(child->source);
+  }
+  EXPECT_GT(children, 4);
+  EXPECT_LT(children, 5000);
+}
+
+TEST_F(Synth, SameSeedSameChild) {
+  const Proposal parent = *propose(NodeKind::draft, {}, 1);
+  fixture_.know(parent.source);
+  EXPECT_EQ(propose(NodeKind::mutate, {parent}, 5)->source,
+            propose(NodeKind::mutate, {parent}, 5)->source);
+}
+
+TEST_F(Synth, CrossingMixesSchedulesOfBothParentsOnly) {
+  const Proposal base = *propose(NodeKind::draft, {}, 1);
+  ir::Plan one = plan_of(base);
+  ir::Plan two = one;
+  for (size_t i = 0; i < one.kernels.size(); ++i) {
+    for (auto& [name, value] : one.kernels[i].schedule) value = name == "unroll" ? 1 : value;
+    one.kernels[i].schedule["block"] = 16;
+    one.kernels[i].schedule["split"] = 1;
+    two.kernels[i].schedule["block"] = 128;
+    two.kernels[i].schedule["split"] = 2;
+  }
+  const auto as_parent = [&](const ir::Plan& plan) {
+    return Proposal{.source = ir::print(plan), .plan = dump_json(ir::encode(plan))};
+  };
+  const std::optional<Proposal> child =
+      propose(NodeKind::cross, {as_parent(one), as_parent(two)}, 3);
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->parents.size(), 2u);
+  for (const ir::KernelPlan& kernel : plan_of(*child).kernels) {
+    if (kernel.skeleton == ir::Skeleton::map) continue;
+    EXPECT_TRUE(kernel.schedule.at("block") == 16 || kernel.schedule.at("block") == 128);
+  }
+}
+
+TEST_F(Synth, HasNoIdeaWithoutAProgramOrAPlan) {
+  EXPECT_FALSE(propose(NodeKind::mutate, {Proposal{.source = "int a;"}}, 1).has_value());
+  EXPECT_FALSE(
+      propose(NodeKind::mutate, {Proposal{.source = "a", .plan = "{\"bad\":1}"}}, 1).has_value());
+  fixture_.program = nullptr;
+  EXPECT_FALSE(propose(NodeKind::draft, {}, 1).has_value());
+}
+
+}  // namespace
+}  // namespace ke
