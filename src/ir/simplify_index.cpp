@@ -161,11 +161,11 @@ class Simplifier {
   }
 
   // a * (x / a) + x % a is x: views that split and merge an axis again.
-  static void recombine(Sum& sum) {
+  void recombine(Sum& sum) {
     for (size_t i = 0; i < sum.terms.size(); ++i) {
       const ExprPtr rest = sum.terms[i].atom;
       if (!is_binary(*rest, BinaryOp::mod)) continue;
-      const ExprPtr quotient = binary(BinaryOp::floor_div, rest->operands[0], rest->operands[1]);
+      const ExprPtr quotient = divide(rest->operands[0], rest->operands[1]);
       int64_t wanted = 0;
       if (__builtin_mul_overflow(sum.terms[i].coefficient, rest->operands[1]->int_value, &wanted)) {
         continue;
@@ -182,7 +182,7 @@ class Simplifier {
     }
   }
 
-  static ExprPtr build(Sum sum) {
+  ExprPtr build(Sum sum) {
     recombine(sum);
     ExprPtr result;
     for (const Term& term : sum.terms) {
