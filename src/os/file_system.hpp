@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -44,7 +45,7 @@ Result<std::filesystem::path> find_program(std::string_view name, std::string_vi
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> create(std::string_view prefix = "kernelevolve");
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept = default;
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
   ~TemporaryDirectory();
   const std::filesystem::path& path() const { return path_; }

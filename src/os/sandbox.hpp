@@ -39,7 +39,8 @@ struct RoomOptions {
   std::vector<VisiblePath> paths;  // see toolchain_paths()
   SystemCalls system_calls = SystemCalls::run;
   bool network = false;           // true: stays in our network namespace
-  bool proc = true;               // a /proc of the room's own processes alone, read-only
+  bool proc = true;               // a read-only /proc of the room's own processes
+  bool proc_whole = false;        // also /proc/cpuinfo, meminfo and the like
   int64_t tmp_bytes = 256 << 20;  // size of the private /tmp (memory); 0: none
   int64_t memory_bytes = 0;       // of all its processes, /tmp included; 0: unlimited
   int32_t processes_max = 0;      // processes and threads; 0: unlimited
@@ -59,7 +60,10 @@ class Room {
   Room& operator=(Room&&) noexcept;
   ~Room();
 
-  struct Plan;
+  // Whether programs can be started in it (not under SystemCalls::run).
+  bool can_exec() const;
+
+  struct Plan;  // for os/ alone
   const Plan& plan() const { return *plan_; }
 
  private:

@@ -32,7 +32,7 @@ class StopSignal {
   ~StopSignal();  // unblocks again
 
   // Cheap; safe from any thread. True for ever after the first signal or request().
-  bool requested();
+  bool requested() const;
   void request();
   // Readable from the first signal or request() on; for poll and RunOptions::stop_fd.
   int fd() const { return event_.get(); }
