@@ -25,9 +25,11 @@ struct ScheduleChoice {
 };
 
 struct BuildRecipe {
-  std::vector<std::string> command;  // argv; the placeholders {source} and {output} are replaced
-  std::string source_name;           // "kernel.cpp"
-  std::string output_name;           // "kernel.so"
+  // argv; the placeholders {source}, {output} and {include} (the folder that holds
+  // kernelevolve/kernel.h) are replaced wherever they occur in an argument.
+  std::vector<std::string> command;
+  std::string source_name;  // "kernel.cpp"
+  std::string output_name;  // "kernel.so"
 };
 
 // Stateless and safe to call from many threads.

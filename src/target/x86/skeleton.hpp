@@ -40,19 +40,28 @@ struct PrintContext {
   int next_name = 0;
 
   const ir::Tensor& tensor(ir::TensorId id) const { return program.tensor(id); }
-  // The C expression of a tensor's base pointer inside a kernel's functions: the tensor's name.
-  const std::string& pointer(ir::TensorId id) const { return program.tensor(id).name; }
-  std::string fresh(const std::string& stem) { return stem + std::to_string(next_name++); }
+  // The C expression of a tensor's base pointer inside a kernel's functions: the tensor's name,
+  // unless C++ or the printed code uses that word.
+  std::string pointer(ir::TensorId id) const;
+  // A name that nothing else in the kernel has: the stem and a number.
+  std::string fresh(const std::string& stem);
 };
 
 // The argument block of a kernel: a struct of the pointers of everything it reads and writes.
 struct ArgumentBlock {
   std::string type;         // "Kernel0SoftmaxArgs"
+  std::string variable;     // "kernel0_softmax_arguments", of ke_launch
   std::string declaration;  // "struct Kernel0SoftmaxArgs {\n  const float* x; … };\n"
   std::string initializer;  // "{x, y, kernel0_scratch}"
   std::string unpack;       // statements that open a body(int64_t, void* arg): local pointers
 };
 ArgumentBlock argument_block(const PrintContext& context, bool with_scratch);
+
+// A statement of ke_launch that fills the arguments, and one that runs function(task, &arguments)
+// for every task, by the pool or on the calling thread.
+std::string declare_arguments(const ArgumentBlock& block);
+std::string launch_tasks(const PrintContext& context, const ArgumentBlock& block,
+                         std::string_view function, std::string_view tasks, bool parallel);
 
 // The value of a schedule entry, or the preferred one of `choices`, snapped to a legal value.
 int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
@@ -66,6 +75,13 @@ struct SkeletonPrinter {
   // Errc::unavailable with a sentence when this kernel cannot be printed.
   Result<KernelCode> (*print)(PrintContext& context);
 };
+
+// The whole translation unit. `kernels` were printed in this order.
+struct PrintedKernel {
+  const ir::FusedKernel* kernel = nullptr;
+  KernelCode code;
+};
+std::string assemble(const ir::Program& program, std::span<const PrintedKernel> kernels);
 
 const SkeletonPrinter& map_skeleton();
 const SkeletonPrinter& reduce_skeleton();

@@ -47,6 +47,9 @@ class VectorPrinter {
   // lanes == 1 prints scalars only (no axis may be a lane then).
   VectorPrinter(PrintContext& context, int lanes, std::vector<AxisBinding> axes);
 
+  VectorPrinter(const VectorPrinter&) = delete;
+  VectorPrinter& operator=(const VectorPrinter&) = delete;
+
   void hold(ir::TensorId tensor, HeldValue value);
 
   // The value of `expr`, whose statements are appended to invariant() and statements().
@@ -61,24 +64,52 @@ class VectorPrinter {
   // "x + (n * 64 + c) * 4096 + i": the address of tensor[indices] at lane 0.
   std::string address(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices);
 
-  const std::string& invariant() const { return invariant_; }    // do not depend on the lane axis
-  const std::string& statements() const { return statements_; }  // the rest, in order
+  // What does not depend on the lane axis, and the rest, in order.
+  const std::string& invariant() const { return invariant_.text(); }
+  const std::string& statements() const { return statements_.text(); }
 
  private:
-  struct Scope;
+  // What is known inside one block of the printed code; the first frame is the outermost.
+  struct Frame {
+    std::map<const ir::Expr*, Value> known;
+    std::map<std::string, std::string> names;  // right-hand side -> the variable that holds it
+    std::string mask;                          // lanes that may be loaded; empty: all
+  };
+
+  Value emit(const ir::ExprPtr& expr);
+  Value make(const ir::ExprPtr& expr, bool vector);
+  Value make_axis(int axis, bool vector);
+  Value make_load(const ir::Expr& expr, bool vector);
+  Value make_vector_load(const ir::Expr& expr, const target::Address& address);
+  Value make_select(const ir::Expr& expr, bool vector);
+  Value make_branches(const ir::Expr& expr, const Value& condition, bool vector);
+  Value make_masked_select(const ir::Expr& expr, const Value& condition);
+  Value make_lane_loop(const ir::ExprPtr& expr);
+  Value named(const Value& value, std::string_view stem);
+  Value in_scalar_mode(const Value& value) const;
+  bool varies(const ir::Expr& expr);
+  void count_uses(const ir::ExprPtr& expr);
+  const Value* find(const ir::Expr* expr) const;
+  std::string offset_text(const target::Address& address);
+  std::string axis_text(int axis) const;
+  const std::string& mask() const { return frames_.back().mask; }
+
   PrintContext& context_;
   int lanes_;
+  int lane_axis_ = -1;
   std::vector<AxisBinding> axes_;
   std::map<ir::TensorId, HeldValue> held_;
-  std::map<const ir::Expr*, Value> known_;
-  std::string invariant_, statements_;
+  std::map<const ir::Expr*, int> uses_;
+  std::map<const ir::Expr*, bool> varies_;
+  std::vector<ir::ExprPtr> kept_;  // keeps the keys of the maps alive
+  std::vector<Frame> frames_;
+  bool scalar_mode_ = false;  // inside a loop over single lanes
+  target::CodeWriter invariant_, statements_;
+  target::CodeWriter* sink_ = &statements_;
 };
 
-// "f32x8" for (float32, 8), "f32" for one lane… The vector type a value of this dtype is held in
+// "f32x8" for (float32, 8), "float" for one lane. The vector type a value of this dtype is held in
 // (16-bit floats in f32, booleans in i32), with its helper key added to the context.
 std::string vector_type(PrintContext& context, ir::DType dtype, int lanes);
-
-// The axis that makes the best lane axis of a stage (most contiguous bytes), or -1.
-int best_lane_axis(const ir::Program& program, const ir::FusedStage& stage, int rows);
 
 }  // namespace ke::x86

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Assembles printed kernels into one source: what it computes, the helpers it uses, the kernels,
+// and ke_launch, which checks its arguments, lays intermediates out in scratch and runs the kernels
+// in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/assert.hpp"
+#include "target/c_printer.hpp"
+#include "target/x86/access.hpp"
+#include "target/x86/helpers.hpp"
+#include "target/x86/skeleton.hpp"
+#include "target/x86/vector_ops.hpp"
+
+namespace ke::x86 {
+namespace {
+
+using ir::DType;
+using ir::Role;
+using ir::Tensor;
+using ir::TensorId;
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t elements_of(const Tensor& tensor) {
+  int64_t count = 1;
+  for (const int64_t extent : tensor.shape) count *= extent;
+  return count;
+}
+
+// Words that tensors may not be called in the printed code.
+bool is_taken(std::string_view name) {
+  constexpr std::string_view words[] = {
+      "alignas",  "alignof", "and",      "asm",       "auto",      "bool",     "break",
+      "case",     "catch",   "char",     "class",     "const",     "continue", "default",
+      "delete",   "do",      "double",   "else",      "enum",      "explicit", "export",
+      "extern",   "false",   "float",    "for",       "friend",    "goto",     "if",
+      "inline",   "int",     "long",     "mutable",   "namespace", "new",      "not",
+      "operator", "or",      "private",  "protected", "public",    "register", "requires",
+      "return",   "short",   "signed",   "sizeof",    "static",    "struct",   "switch",
+      "template", "this",    "throw",    "true",      "try",       "typedef",  "typeid",
+      "typename", "union",   "unsigned", "using",     "virtual",   "void",     "volatile",
+      "while",    "xor",     "concept",  "constexpr", "decltype",  "noexcept", "nullptr",
+      "inputs",   "outputs", "context",  "scratch",   "task",      "tasks",    "arguments",
+      "argument", "lane",    "first",    "last",      "row",       "begin",    "end",
+      "part",     "main",    "ke_launch"};
+  return std::find(std::begin(words), std::end(words), name) != std::end(words);
+}
+
+std::string camel_case(std::string_view name) {
+  std::string result;
+  bool upper = true;
+  for (const char c : name) {
+    if (c == '_') {
+      upper = true;
+    } else {
+      result += upper ? static_cast<char>(std::toupper(c)) : c;
+      upper = false;
+    }
+  }
+  return result;
+}
+
+std::string shape_text(const Tensor& tensor) {
+  std::string text;
+  for (const int64_t extent : tensor.shape) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", extent);
+  }
+  return fmt::format("{}[{}]", enum_name(tensor.dtype), text);
+}
+
+std::string tensor_list(const ir::Program& program, const std::vector<TensorId>& ids) {
+  std::string text;
+  for (const TensorId id : ids) {
+    const Tensor& tensor = program.tensor(id);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", tensor.name, shape_text(tensor));
+  }
+  return text;
+}
+
+// Where each intermediate lives in scratch: first fit over the kernels that need it.
+struct ScratchPlan {
+  std::map<TensorId, int64_t> offsets;
+  int64_t private_offset = 0;  // of every kernel's own scratch
+  int64_t bytes = 0;
+};
+
+struct Lifetime {
+  size_t first = 0, last = 0;  // kernels
+  int64_t bytes = 0;
+};
+
+std::map<TensorId, Lifetime> lifetimes(const ir::Program& program,
+                                       std::span<const PrintedKernel> kernels) {
+  std::map<TensorId, Lifetime> result;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const auto touch = [&](TensorId id) {
+      const Tensor& tensor = program.tensor(id);
+      if (tensor.role != Role::intermediate) return;
+      auto [entry, fresh] = result.try_emplace(id);
+      if (fresh) entry->second = {k, k, aligned(elements_of(tensor) * bytes_of(tensor.dtype))};
+      entry->second.last = k;
+    };
+    for (const TensorId id : kernels[k].kernel->writes) touch(id);
+    for (const TensorId id : kernels[k].kernel->reads) touch(id);
+  }
+  return result;
+}
+
+ScratchPlan plan_scratch(const ir::Program& program, std::span<const PrintedKernel> kernels) {
+  ScratchPlan plan;
+  const std::map<TensorId, Lifetime> lives = lifetimes(program, kernels);
+  for (const auto& [id, life] : lives) {
+    int64_t offset = 0;
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (const auto& [other, at] : plan.offsets) {
+        const Lifetime& placed = lives.at(other);
+        const bool together = life.first <= placed.last && placed.first <= life.last;
+        if (together && offset < at + placed.bytes && at < offset + life.bytes) {
+          offset = at + placed.bytes;
+          moved = true;
+        }
+      }
+    }
+    plan.offsets[id] = offset;
+    plan.private_offset = std::max(plan.private_offset, offset + life.bytes);
+  }
+  int64_t own = 0;
+  for (const PrintedKernel& printed : kernels) {
+    own = std::max(own, aligned(printed.code.scratch_bytes));
+  }
+  plan.bytes = plan.private_offset + own;
+  return plan;
+}
+
+class Assembler {
+ public:
+  Assembler(const ir::Program& program, std::span<const PrintedKernel> kernels)
+      : program_(program), kernels_(kernels), plan_(plan_scratch(program, kernels)) {}
+
+  std::string run() {
+    print_header();
+    print_constants();
+    std::set<std::string> helpers;
+    for (const PrintedKernel& printed : kernels_) {
+      helpers.insert(printed.code.helpers.begin(), printed.code.helpers.end());
+    }
+    std::string text = out_.take() + helper_sources(helpers);
+    for (const PrintedKernel& printed : kernels_) text += kernel_section(printed);
+    out_ = target::CodeWriter();
+    print_entry();
+    return text + out_.take();
+  }
+
+ private:
+  void print_header() {
+    std::string names;
+    for (const PrintedKernel& printed : kernels_) {
+      names += (names.empty() ? "" : ", then ") + printed.kernel->name;
+    }
+    out_.lines(target::comment("SPDX-License-Identifier: Apache-2.0\n \n" +
+                               (names.empty() ? std::string("No work.") : "Runs " + names + ".") +
+                               "\nInputs: " + tensor_list(program_, program_.inputs) +
+                               ".\nOutputs: " + tensor_list(program_, program_.outputs) + "."));
+    out_.line("#include <stdint.h>");
+    out_.line("");
+    out_.line("#include \"kernelevolve/kernel.h\"");
+    out_.line("");
+  }
+
+  void print_constants() {
+    for (const Tensor& tensor : program_.tensors) {
+      if (tensor.role != Role::constant) continue;
+      std::string text =
+          fmt::format("alignas(64) static const {} {}[{}] = {{", target::storage_type(tensor.dtype),
+                      name_of(tensor), std::max<int64_t>(1, elements_of(tensor)));
+      size_t column = text.size();
+      for (size_t i = 0; i < tensor.values.size(); ++i) {
+        const std::string value = constant_text(tensor.dtype, tensor.values[i]);
+        if (column + value.size() > 96) {
+          text += "\n    ";
+          column = 4;
+        }
+        text += value + (i + 1 < tensor.values.size() ? ", " : "");
+        column += value.size() + 2;
+      }
+      out_.lines(text + "};");
+    }
+  }
+
+  static std::string constant_text(DType dtype, double value) {
+    if (dtype == DType::float16 || dtype == DType::bfloat16) {
+      return std::to_string(dtype == DType::float16
+                                ? __builtin_bit_cast(uint16_t, static_cast<_Float16>(value))
+                                : bfloat_bits(static_cast<float>(value)));
+    }
+    if (is_floating(dtype)) return target::float_literal(dtype, value);
+    return fmt::format("{}", static_cast<int64_t>(value));
+  }
+
+  static uint32_t bfloat_bits(float value) {
+    const auto bits = __builtin_bit_cast(uint32_t, value);
+    return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  }
+
+  std::string name_of(const Tensor& tensor) const {
+    return is_taken(tensor.name) ? tensor.name + "_" : tensor.name;
+  }
+
+  static std::string kernel_section(const PrintedKernel& printed) {
+    std::string about = printed.kernel->name + ": ";
+    for (size_t i = 0; i < printed.kernel->stages.size(); ++i) {
+      const std::string& origin = printed.kernel->stages[i].origin;
+      about += (i > 0 ? "; " : "") + (origin.empty() ? std::string("a step") : origin);
+    }
+    about += ".\n" + printed.code.schedule;
+    return target::comment(about) + printed.code.functions + "\n";
+  }
+
+  void print_entry() {
+    if (plan_.bytes > 0) {
+      out_.line(fmt::format("constexpr int64_t kScratchBytes = {};", plan_.bytes));
+      out_.line("");
+      out_.line("extern \"C\" int64_t ke_scratch_bytes(void) { return kScratchBytes; }");
+      out_.line("");
+    }
+    print_check_helper();
+    out_.line("extern \"C\" int ke_launch(const ke_tensor* inputs, int32_t input_count,");
+    out_.line("                         ke_tensor* outputs, int32_t output_count,");
+    out_.open("                         ke_context* context)");
+    print_checks();
+    print_pointers();
+    for (const PrintedKernel& printed : kernels_) {
+      if (printed.code.scratch_bytes > 0) {
+        out_.line(fmt::format("char* const {}_scratch = scratch + {};", printed.kernel->name,
+                              plan_.private_offset));
+      }
+      out_.lines(printed.code.launch);
+    }
+    print_copies();
+    out_.line("return 0;");
+    out_.close();
+  }
+
+  void print_check_helper() {
+    if (program_.inputs.empty() && program_.outputs.empty()) return;
+    out_.line("static bool matches(const ke_tensor& tensor, int code, int bits, int ndim) {");
+    out_.line(
+        "  return tensor.dtype_code == code && tensor.dtype_bits == bits && tensor.ndim == "
+        "ndim;");
+    out_.line("}");
+    out_.line("");
+  }
+
+  void print_check(std::string_view list, size_t i, const Tensor& tensor) {
+    int code = KE_INT;
+    if (is_floating(tensor.dtype)) code = tensor.dtype == DType::bfloat16 ? KE_BFLOAT : KE_FLOAT;
+    if (tensor.dtype == DType::uint8) code = KE_UINT;
+    if (tensor.dtype == DType::boolean) code = KE_BOOL;
+    constexpr std::string_view names[] = {
+        "KE_DTYPE_INT", "KE_DTYPE_UINT", "KE_DTYPE_FLOAT", "", "KE_DTYPE_BFLOAT", "",
+        "KE_DTYPE_BOOL"};
+    out_.line(fmt::format("if (!matches({}[{}], {}, {}, {})) return 1;", list, i, names[code],
+                          8 * bytes_of(tensor.dtype), tensor.shape.size()));
+  }
+
+  void print_checks() {
+    out_.line(fmt::format("if (input_count != {} || output_count != {}) return 1;",
+                          program_.inputs.size(), program_.outputs.size()));
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      print_check("inputs", i, program_.tensor(program_.inputs[i]));
+    }
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      print_check("outputs", i, program_.tensor(program_.outputs[i]));
+    }
+    if (plan_.bytes > 0) {
+      out_.line("if (context->scratch_bytes < kScratchBytes) return 1;");
+      out_.line("char* const scratch = (char*)context->scratch;");
+    }
+  }
+
+  void print_pointers() {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      const Tensor& tensor = program_.tensor(program_.inputs[i]);
+      const std::string_view type = target::storage_type(tensor.dtype);
+      out_.line(fmt::format("[[maybe_unused]] const {0}* const {1} = (const {0}*)inputs[{2}].data;",
+                            type, name_of(tensor), i));
+    }
+    std::set<TensorId> declared;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const Tensor& tensor = program_.tensor(program_.outputs[i]);
+      if (tensor.role != Role::output || !declared.insert(program_.outputs[i]).second) continue;
+      out_.line(fmt::format("{0}* const {1} = ({0}*)outputs[{2}].data;",
+                            target::storage_type(tensor.dtype), name_of(tensor), i));
+    }
+    for (const auto& [id, offset] : plan_.offsets) {
+      const Tensor& tensor = program_.tensor(id);
+      out_.line(fmt::format("{0}* const {1} = ({0}*)(scratch + {2});",
+                            target::storage_type(tensor.dtype), name_of(tensor), offset));
+    }
+  }
+
+  // Outputs that are inputs, constants or other outputs.
+  void print_copies() {
+    std::set<TensorId> seen;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const TensorId id = program_.outputs[i];
+      const Tensor& tensor = program_.tensor(id);
+      const bool fresh = seen.insert(id).second;
+      if (tensor.role == Role::output && fresh) continue;
+      print_copy(tensor, i);
+    }
+  }
+
+  void print_copy(const Tensor& tensor, size_t output) {
+    const std::string_view type = target::storage_type(tensor.dtype);
+    const std::string name = fmt::format("copy{}", output);
+    out_.line(fmt::format("{0}* {1} = ({0}*)outputs[{2}].data;", type, name, output));
+    std::string offset = "0";
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      out_.open(fmt::format("for (int64_t d{0} = 0; d{0} < {1}; ++d{0})", d, tensor.shape[d]));
+      offset += fmt::format(" + d{} * {}", d, tensor.strides[d]);
+    }
+    out_.line(fmt::format("*{}++ = {}[{}];", name, name_of(tensor), offset));
+    for (size_t d = 0; d < tensor.shape.size(); ++d) out_.close();
+  }
+
+  enum DlpackCode { KE_INT = 0, KE_UINT = 1, KE_FLOAT = 2, KE_BFLOAT = 4, KE_BOOL = 6 };
+
+  const ir::Program& program_;
+  std::span<const PrintedKernel> kernels_;
+  ScratchPlan plan_;
+  target::CodeWriter out_;
+};
+
+}  // namespace
+
+std::string assemble(const ir::Program& program, std::span<const PrintedKernel> kernels) {
+  return Assembler(program, kernels).run();
+}
+
+std::string PrintContext::pointer(TensorId id) const {
+  const std::string& name = program.tensor(id).name;
+  return is_taken(name) ? name + "_" : name;
+}
+
+std::string PrintContext::fresh(const std::string& stem) {
+  while (true) {
+    std::string name = stem + std::to_string(next_name++);
+    const auto same_name = [&](const Tensor& tensor) { return tensor.name == name; };
+    if (std::none_of(program.tensors.begin(), program.tensors.end(), same_name)) return name;
+  }
+}
+
+std::vector<std::string> axis_variables(const PrintContext& context,
+                                        const std::vector<ir::Axis>& axes) {
+  std::vector<std::string> names;
+  for (const ir::Axis& axis : axes) {
+    const auto clashes = [&](const std::string& name) {
+      const auto same_name = [&](const Tensor& tensor) { return tensor.name == name; };
+      return is_taken(name) || std::find(names.begin(), names.end(), name) != names.end() ||
+             std::any_of(context.program.tensors.begin(), context.program.tensors.end(), same_name);
+    };
+    std::string name = axis.name;
+    while (clashes(name)) name += "_axis";
+    names.push_back(name);
+  }
+  return names;
+}
+
+ArgumentBlock argument_block(const PrintContext& context, bool with_scratch) {
+  ArgumentBlock block;
+  block.type = camel_case(context.kernel.name) + "Arguments";
+  block.variable = context.kernel.name + "_arguments";
+  std::string fields, values;
+  block.unpack = fmt::format("const {0}& arguments = *(const {0}*)argument;\n", block.type);
+  const auto add = [&](std::string_view type, const std::string& name) {
+    fields += fmt::format("  {}* {};\n", type, name);
+    values += (values.empty() ? "" : ", ") + name;
+    block.unpack += fmt::format("{0}* __restrict const {1} = arguments.{1};\n", type, name);
+  };
+  std::set<TensorId> done;
+  for (const TensorId id : context.kernel.writes) {
+    if (!done.insert(id).second) continue;
+    add(target::storage_type(context.tensor(id).dtype), context.pointer(id));
+  }
+  for (const TensorId id : context.kernel.reads) {
+    if (context.tensor(id).role == Role::constant || !done.insert(id).second) continue;
+    add(fmt::format("const {}", target::storage_type(context.tensor(id).dtype)),
+        context.pointer(id));
+  }
+  if (with_scratch) add("char", context.kernel.name + "_scratch");
+  block.declaration = fmt::format("struct {} {{\n{}}};\n\n", block.type, fields);
+  block.initializer = "{" + values + "}";
+  return block;
+}
+
+std::string declare_arguments(const ArgumentBlock& block) {
+  return fmt::format("{} {} = {};\n", block.type, block.variable, block.initializer);
+}
+
+std::string launch_tasks([[maybe_unused]] const PrintContext& context, const ArgumentBlock& block,
+                         std::string_view function, std::string_view tasks, bool parallel) {
+  if (parallel) {
+    return fmt::format("context->parallel_for(context->pool, {}, {}, &{});\n", tasks, function,
+                       block.variable);
+  }
+  if (tasks == "1") return fmt::format("{}(0, &{});\n", function, block.variable);
+  return fmt::format("for (int64_t task = 0; task < {}; ++task) {}(task, &{});\n", tasks, function,
+                     block.variable);
+}
+
+int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
+               std::string_view name) {
+  for (const ScheduleChoice& choice : choices) {
+    if (choice.name != name) continue;
+    KE_ASSERT(!choice.values.empty());
+    const auto entry = kernel.schedule.find(choice.name);
+    if (entry == kernel.schedule.end()) return choice.preferred;
+    int64_t best = choice.values.front();
+    for (const int64_t value : choice.values) {
+      if (std::abs(value - entry->second) < std::abs(best - entry->second)) best = value;
+    }
+    return best;
+  }
+  KE_ASSERT(false && "no such schedule choice");
+}
+
+}  // namespace ke::x86
