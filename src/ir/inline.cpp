@@ -84,9 +84,9 @@ Result<Inliner::Body> Inliner::body(int stage) {
   for (const Axis& a : source.reduction) extents.push_back(a.extent);
   const Error too_large{Errc::invalid, fmt::format("stage {} grows too large when inlined",
                                                    index_.program.tensor(source.output).name)};
-  if (TreeSize().of(*result.expr) > kNodesMax) return too_large;
+  if (result.sources.size() > 1 && TreeSize().of(*result.expr) > kNodesMax) return too_large;
   result.expr = simplify_index(result.expr, extents);
-  if (TreeSize().of(*result.expr) > kNodesMax) return too_large;
+  if (result.sources.size() > 1 && TreeSize().of(*result.expr) > kNodesMax) return too_large;
   done = result;
   return result;
 }
