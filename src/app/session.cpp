@@ -4,17 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <regex>
 
 #include "base/json.hpp"
-#include "eval/judge.hpp"
+#include "eval/evaluator.hpp"
 #include "eval/profile.hpp"
 #include "ir/lower/lower.hpp"
 #include "os/file_system.hpp"
 #include "os/random.hpp"
+#include "os/sandbox.hpp"
 
 namespace ke::app {
 namespace {
@@ -35,6 +37,21 @@ OracleOptions oracle_options(const SessionOptions& options, const MachineProfile
   oracle.threads = machine.threads;
   oracle.cache_dir = workspace.cache().string();
   return oracle;
+}
+
+Result<void> require_protections() {
+  const os::RoomReport report = TRY(os::probe_protections());
+  if (report.missing.empty()) return {};
+  return Error{
+      Errc::unavailable,
+      fmt::format("--sandbox required, but this machine lacks {} ({}); see "
+                  "`kernelevolve doctor`.",
+                  enum_name(report.missing.front().protection), report.missing.front().why)};
+}
+
+// One lock for every search of this user on the machine, wherever its workspace is.
+fs::path device_lock_path() {
+  return fs::temp_directory_path() / fmt::format("kernelevolve-device-{}.lock", getuid());
 }
 
 }  // namespace
@@ -116,14 +133,23 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   } else {
     session->lowering_error_ = problem.graph_error;
   }
-  EvaluatorOptions judge{.oracle = *session->oracle_,
-                         .target = *session->target_,
-                         .machine = session->machine_,
-                         .clock = session->clock_};
-  judge.artifacts = workspace.artifacts();
-  judge.sandbox_required = options.sandbox_required;
-  session->evaluator_ = TRY(make_evaluator(judge));
+  session->evaluator_ = TRY(make_evaluator(TRY(session->evaluator_options(workspace))));
   return session;
+}
+
+Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace) {
+  EvaluatorOptions judge;
+  judge.oracle = oracle_.get();
+  judge.target = target_.get();
+  judge.clock = &clock_;
+  judge.machine = machine_;
+  judge.artifacts = workspace.artifacts();
+  judge.runner_command = {TRY(os::own_executable()).string(), kRunnerHostCommand};
+  judge.precision = options_.precision;
+  judge.threads = machine_.threads;
+  judge.seed = os::random_seed();
+  judge.device_lock = device_lock_path();
+  return judge;
 }
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {

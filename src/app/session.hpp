@@ -23,6 +23,9 @@
 
 namespace ke::app {
 
+// How this binary is told to be the runner host (eval/runner/host.hpp).
+inline constexpr const char* kRunnerHostCommand = "__runner-host";
+
 struct SessionOptions {
   std::string problem_path;
   std::string problem_name;  // empty: from the path
@@ -55,6 +58,8 @@ class Session {
  private:
   Session(SessionOptions options, Workspace& workspace)
       : options_(std::move(options)), graph_(workspace.store()) {}
+
+  Result<EvaluatorOptions> evaluator_options(const Workspace& workspace);
 
   SessionOptions options_;
   ExperienceGraph graph_;

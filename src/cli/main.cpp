@@ -2,17 +2,19 @@
 //
 // The binary: parses, runs one command, turns errors into one sentence and exit code 2.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
 
+#include "app/session.hpp"
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
-#include "eval/runner/runner_host.hpp"
+#include "eval/runner/client.hpp"
+#include "eval/runner/host.hpp"
 #include "os/clock.hpp"
 #include "os/terminal.hpp"
 
@@ -68,8 +70,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], ke::kRunnerHostCommand) == 0) {
-    return ke::runner_host_main(std::atoi(argv[2]));
+  if (argc == 2 && std::strcmp(argv[1], ke::app::kRunnerHostCommand) == 0) {
+    return ke::runner_host_main(ke::runner::kHostSocket);
   }
   return run(argc, argv);
 }
