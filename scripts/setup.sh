@@ -26,7 +26,8 @@ as_root() {
 install_packages() {
   local missing=() package
   for package in "${PACKAGES[@]}"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   step "Installing ${missing[*]}"
@@ -54,7 +55,11 @@ build() {
   step "Building"
   # shellcheck disable=SC2086
   ninja -C build -j "${KE_BUILD_JOBS:-$(nproc)}" ${KE_BUILD_TARGETS:-all} >build/build.log ||
-    { tail -n 60 build/build.log >&2; echo "The build failed; the whole log is build/build.log." >&2; exit 1; }
+    {
+      tail -n 60 build/build.log >&2
+      echo "The build failed; the whole log is build/build.log." >&2
+      exit 1
+    }
 }
 
 install_packages
