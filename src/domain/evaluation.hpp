@@ -26,7 +26,7 @@ struct Measurement {
   std::vector<int64_t> compile_ns;  // empty while torch.compile is not ready or failed
   int64_t empty_call_ns = 0;        // what was subtracted
   int32_t calls_per_batch = 1;
-  bool cold = true;                 // rotated through more memory than the last-level cache
+  bool cold = true;  // rotated through more memory than the last-level cache
 
   // Cold medians, per call.
   int64_t time_ns = 0;
@@ -43,7 +43,7 @@ struct OutputError {
   double rms = 0, max = 0;                  // the candidate's
   double pytorch_rms = 0, pytorch_max = 0;  // PyTorch's own
   double rms_budget = 0, max_budget = 0;
-  int64_t ungraded = 0;                     // elements where PyTorch itself misses tolerance
+  int64_t ungraded = 0;  // elements where PyTorch itself misses tolerance
 };
 
 struct Evaluation {
@@ -54,9 +54,9 @@ struct Evaluation {
   std::optional<Measurement> measurement;  // accepted only
   std::vector<std::string> flags;          // tie, too_small, trivial, foldable, random
   std::string kernel_class = "own";        // own, mixed, library
-  std::string protections;                 // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
-  bool confirmed = false;                  // fresh seeds, processes and samples (D4)
-  bool stopped_early = false;              // clearly slower than the best: few samples
+  std::string protections;     // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
+  bool confirmed = false;      // fresh seeds, processes and samples (D4)
+  bool stopped_early = false;  // clearly slower than the best: few samples
   int64_t build_ms = 0;
   int64_t judge_ms = 0;
 };
@@ -65,7 +65,8 @@ Json encode(const Measurement& measurement);
 Json encode(const Evaluation& evaluation);
 Result<Evaluation> decode_evaluation(const Json& json);
 
-// Geometric mean over shape cases of min(eager, compile) / time; absent unless accepted (DESIGN D4).
+// Geometric mean over shape cases of min(eager, compile) / time; absent unless accepted (DESIGN
+// D4).
 std::optional<double> fitness(const Evaluation& evaluation);
 
 }  // namespace ke

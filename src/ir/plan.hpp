@@ -42,12 +42,12 @@ struct Plan {
 //  - reduce != none: a reduction over `inner` for each row, giving one value a row.
 //  - inner empty: one scalar computed a row.
 //  - otherwise a map over rows x inner.
-// A kernel of skeleton map has no inner axes at all: its rows are the elements. A kernel of skeleton
-// contract starts with one sum-reduction stage whose body is mul(a, b) and whose inner axes are k,
-// followed by stages without inner axes (the epilogue), all over the rows [batch..., m..., n...]:
-// m are the rows only a depends on, n those only b depends on, and neither is missing.
-// Rows and inner axes of extent 1 are gone (a reduction keeps one); an index of a collapsed axis reads
-// axis / E and axis % E, which element_offset() turns into one stride again.
+// A kernel of skeleton map has no inner axes at all: its rows are the elements. A kernel of
+// skeleton contract starts with one sum-reduction stage whose body is mul(a, b) and whose inner
+// axes are k, followed by stages without inner axes (the epilogue), all over the rows [batch...,
+// m..., n...]: m are the rows only a depends on, n those only b depends on, and neither is missing.
+// Rows and inner axes of extent 1 are gone (a reduction keeps one); an index of a collapsed axis
+// reads axis / E and axis % E, which element_offset() turns into one stride again.
 struct FusedStage {
   TensorId output;
   std::vector<Axis> inner;
@@ -93,5 +93,5 @@ Digest digest_of(const Plan& plan);
 }  // namespace ke::ir
 
 template <>
-inline constexpr std::array<std::string_view, 3> ke::kEnumNames<ke::ir::Skeleton>{
-    "map", "reduce", "contract"};
+inline constexpr std::array<std::string_view, 3> ke::kEnumNames<ke::ir::Skeleton>{"map", "reduce",
+                                                                                  "contract"};
