@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge must know about an exported graph: work, reductions, where results may jump."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from export import ExportedGraph
+
+# Operations that only move or pick elements: exact in every type.
+MOVES = frozenset(
+    "view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach cat "
+    "stack split split_with_sizes unbind index index_select gather scatter index_put select_scatter "
+    "slice_scatter as_strided copy flip roll repeat constant_pad_nd unfold diagonal embedding full "
+    "full_like zeros zeros_like ones ones_like empty arange scalar_tensor lift_fresh_copy "
+    "where masked_fill relu abs neg max min amax amin maximum minimum clamp clamp_min clamp_max "
+    "max_pool2d_with_indices max_pool3d_with_indices sort topk argmax argmin eq ne lt le gt ge "
+    "logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not any all sign triu tril "
+    "hardtanh reflection_pad1d reflection_pad2d replication_pad2d upsample_nearest2d _unsafe_view "
+    "_adaptive_max_pool2d adaptive_max_pool2d max_pool2d max_pool3d fill copy_".split()
+)
+# Results that change by a finite step when an operand changes a little; the number is which
+# result jumps (None: all).
+JUMPS: dict[str, int | None] = dict.fromkeys(
+    "argmax argmin floor ceil round trunc sign gt ge lt le eq ne remainder fmod floor_divide "
+    "bucketize searchsorted heaviside nonzero any all logical_not logical_and logical_or argsort "
+    "isnan isinf".split()
+) | {"max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "kthvalue": 1, "mode": 1, "cummax": 1,
+     "cummin": 1}
+ACCUMULATES = frozenset(
+    "mm bmm addmm addmv mv dot convolution lstm gru rnn_tanh rnn_relu sum mean var var_mean std "
+    "prod cumsum cumprod _softmax _log_softmax native_layer_norm native_group_norm norm "
+    "linalg_vector_norm avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d "
+    "_adaptive_avg_pool3d _native_batch_norm_legit _native_batch_norm_legit_functional logsumexp "
+    "_native_batch_norm_legit_no_training native_batch_norm baddbmm "
+    "_scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention index_add "
+    "scatter_add scatter_reduce _embedding_bag upsample_bilinear2d _cdist_forward "
+    "grid_sampler_2d".split()
+)
+RANDOM = frozenset(
+    "rand randn randint rand_like randn_like randint_like randperm bernoulli native_dropout dropout "
+    "multinomial normal normal_functional uniform exponential rrelu_with_noise cauchy geometric "
+    "log_normal rrelu_with_noise_functional".split()
+)
+
+
+@dataclass
+class OutputTraits:
+    behind_product: bool = True  # infinities may turn into NaN and back
+    jumps: bool = True  # a small error before it can change it by a finite step
+
+
+@dataclass
+class Analysis:
+    longest_reduction: int
+    flops: int
+    outputs: list[OutputTraits]
+    random: list[str]  # operations that draw random numbers
+
+
+def op_name(node: torch.fx.Node) -> str:
+    schema = getattr(node.target, "_schema", None)
+    return schema.name.removeprefix("aten::") if schema is not None else str(node.target)
+
+
+def _meta(node: Any) -> Any:
+    return node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+
+
+def _numel(meta: Any) -> int:
+    if isinstance(meta, torch.Tensor):
+        return meta.numel()
+    if isinstance(meta, (tuple, list)):
+        return max((_numel(item) for item in meta), default=0)
+    return 0
+
+
+def reduction_and_flops(node: torch.fx.Node) -> tuple[int, int]:
+    """(elements that one result sums up, floating operations) of one call."""
+    name = op_name(node)
+    first = _meta(node.args[0]) if node.args else None
+    out = _numel(_meta(node))
+    if name in ("mm", "bmm"):
+        depth = first.shape[-1]
+        return depth, 2 * out * depth
+    if name in ("addmm", "baddbmm", "addmv"):
+        depth = _meta(node.args[1]).shape[-1]
+        return depth, 2 * out * depth
+    if name in ("mv", "dot"):
+        return first.shape[-1], 2 * out * first.shape[-1]
+    if name == "convolution":
+        weight, transposed = _meta(node.args[1]), bool(node.args[6])
+        window = math.prod(weight.shape[2:])
+        if transposed:
+            groups = int(node.args[8])  # type: ignore[call-overload]
+            depth = weight.shape[0] // groups * window
+            return depth, 2 * first.numel() * weight.shape[1] * window
+        return weight.shape[1] * window, 2 * out * weight.shape[1] * window
+    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        return _recurrent(node)
+    if "scaled_dot_product" in name:
+        key = _meta(node.args[1])
+        depth = max(first.shape[-1], key.shape[-2])
+        return depth, 4 * first.numel() * key.shape[-2]
+    if name in ACCUMULATES:
+        total = max((_numel(_meta(a)) for a in node.all_input_nodes), default=0)
+        kept = max(out, 1)
+        if name in ("_softmax", "_log_softmax", "cumsum", "cumprod"):
+            dim = int(node.args[1])  # type: ignore[call-overload]
+            return (first.shape[dim] if first.dim() else 1), 4 * total
+        if name == "native_layer_norm":
+            return math.prod(node.args[1]), 6 * total  # type: ignore[arg-type]
+        if "batch_norm" in name:
+            return max(total // max(first.shape[1], 1), 1), 6 * total
+        if name == "native_group_norm":
+            groups = int(node.args[6])  # type: ignore[call-overload]
+            return max(total // max(first.shape[0] * groups, 1), 1), 6 * total
+        if "pool" in name and name.startswith("avg"):
+            return math.prod(node.args[1]), total  # type: ignore[arg-type]
+        return max(total // kept, 1), total
+    if name in MOVES:
+        return 1, 0
+    return 1, out
+
+
+def _recurrent(node: torch.fx.Node) -> tuple[int, int]:
+    weights = [
+        meta
+        for arg in node.args
+        if isinstance(arg, (list, tuple))
+        for meta in map(_meta, arg)
+        if isinstance(meta, torch.Tensor) and meta.dim() == 2
+    ]
+    first = _meta(node.args[0])
+    steps = first.shape[0] * first.shape[1]  # time and batch, in either order
+    depth = max((w.shape[1] for w in weights), default=1)
+    return depth, sum(2 * steps * w.numel() for w in weights)
+
+
+def _flows(graph: ExportedGraph) -> dict[torch.fx.Node, tuple[bool, bool, bool]]:
+    """For each node: (rounded before or in it, accumulated before or in it, jumps)."""
+    state: dict[torch.fx.Node, tuple[bool, bool, bool]] = {}
+    for node in graph.program.graph.nodes:
+        before = [state[n] for n in node.all_input_nodes]
+        rounded, product, jumps = (any(s[i] for s in before) for i in range(3))
+        if node.op == "call_function":
+            name = op_name(node)
+            if str(node.target) == "<built-in function getitem>":
+                source, index = node.args[0], node.args[1]
+                which = JUMPS.get(op_name(source), -1)  # type: ignore[arg-type]
+                jumps = jumps or (which == index and rounded)
+            else:
+                to_integer = name == "_to_copy" and not _meta(node).is_floating_point()
+                whole = name in JUMPS and JUMPS[name] is None
+                jumps = jumps or (rounded and (whole or to_integer))
+                product = product or name in ACCUMULATES
+                rounded = rounded or name not in MOVES
+        state[node] = (rounded, product, jumps)
+    return state
+
+
+def analyse(graph: ExportedGraph) -> Analysis:
+    longest, flops, random = 1, 0, []
+    for node in graph.program.graph.nodes:
+        if node.op != "call_function" or not hasattr(node.target, "_schema"):
+            continue
+        length, work = reduction_and_flops(node)
+        longest, flops = max(longest, length), flops + work
+        if op_name(node) in RANDOM:
+            random.append(op_name(node))
+    flows = _flows(graph)
+    outputs = [
+        OutputTraits(behind_product=flows[node][1], jumps=flows[node][2])
+        for node in graph.node_of_output
+    ]
+    return Analysis(int(longest), int(flops), outputs, random)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The baselines: eager in the oracle's process, torch.compile in one of its own.
+
+Ringing has two steps. The request names the sets, and everything that is not the call is prepared
+(models bound, state restored, new sets warmed up). Then one byte rings, the calls run, and one byte
+answers: RUNG, or FAILED followed by an error message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from binding import BoundModel
+from channel import Channel, Closed
+from problem import LoadedProblem, Options, load
+from sets import InputSet, map_inputs
+
+RUNG, FAILED = b"\n", b"!"
+PR_SET_PDEATHSIG = 1
+
+
+def ring(channel: Channel, calls: list[tuple[Callable[..., Any], list[Any]]]) -> None:
+    """Answers the request, waits for the bell, runs every call once, answers."""
+    doorbell = channel.socket
+    gc.disable()
+    channel.send({"ok": {}})
+    if not doorbell.recv(1):
+        raise Closed
+    try:
+        for call, arguments in calls:
+            call(*arguments)
+    except Exception as error:  # noqa: BLE001  the reference ran before; report, don't die
+        doorbell.send(FAILED)
+        channel.send({"error": {"code": "internal", "message": f"the baseline failed: {error}"}})
+    else:
+        doorbell.send(RUNG)
+    finally:
+        gc.enable()
+
+
+def eager_calls(
+    problem: LoadedProblem, sets: list[InputSet]
+) -> list[tuple[Callable[..., Any], list[Any]]]:
+    calls = []
+    for bound in [made.bound(problem) for made in sets]:
+        bound.restore()
+        calls.append((bound.model, bound.arguments))
+    return calls
+
+
+class CompiledBaseline:
+    """The compile process: builds on request, receives sets from the oracle, answers the bell."""
+
+    def __init__(self, judge: Channel, oracle: Channel, options: Options) -> None:
+        self.judge = judge
+        self.oracle = oracle
+        self.options = options
+        self.sets: dict[int, InputSet] = {}
+        self.warm: set[int] = set()
+        self.problem: LoadedProblem | None = None
+        self.compiled: Callable[..., Any] | None = None
+
+    def serve(self) -> None:
+        while True:
+            request, _ = self.judge.receive()
+            try:
+                if request["do"] == "build":
+                    self._build(request)
+                    self.judge.send({"ok": {}})
+                elif request["do"] == "ring":
+                    ring(self.judge, self._calls(request["sets"]))
+            except Closed:
+                raise
+            except Exception as error:  # noqa: BLE001  torch.compile may fail in any way
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+                self.judge.send({"error": {"code": "internal", "message": text}})
+
+    def _build(self, request: dict[str, Any]) -> None:
+        problem = load(self.options, lambda _: None)
+        problem.mutated.update(request["mutated"])
+        problem.reassigned.update(request["reassigned"])
+        self.problem = problem
+        # One compiled function for all sets: with modules inlined, parameters are its inputs.
+        self.compiled = torch.compile(lambda model, *arguments: model(*arguments))
+        for seed in range(2):
+            arguments, _ = problem.draw(self.options.seed + seed)
+            state = dict(problem.model.named_parameters()) | dict(problem.model.named_buffers())
+            rest = [state[s.name].detach() for s in problem.inputs if s.kind != "argument"]
+            bound = BoundModel(problem, [t.clone() for t in arguments + rest])
+            self.compiled(bound.model, *bound.arguments)
+
+    def _receive_sets(self, wanted: list[int]) -> None:
+        while self.oracle.readable() or any(i not in self.sets for i in wanted):
+            message, descriptors = self.oracle.receive()
+            if message["do"] == "release":
+                self.sets.pop(message["set"], None)
+                self.warm.discard(message["set"])
+                continue
+            assert self.problem is not None
+            made = map_inputs(self.problem.inputs, descriptors, message["offsets"])
+            for fd in descriptors:
+                os.close(fd)
+            self.sets[message["set"]] = made
+
+    def _calls(self, wanted: list[int]) -> list[tuple[Callable[..., Any], list[Any]]]:
+        assert self.problem is not None and self.compiled is not None
+        self._receive_sets(wanted)
+        calls = []
+        for number in wanted:
+            bound = self.sets[number].bound(self.problem)
+            if number not in self.warm:
+                self.compiled(bound.model, *bound.arguments)
+                self.warm.add(number)
+            bound.restore()
+            calls.append((self.compiled, [bound.model, *bound.arguments]))
+        return calls
+
+
+class CompileProcess:
+    """The oracle's handle on the compile process, which leads a process group of its own.
+
+    Held (stopped with its compilers), it disturbs no measurement.
+    """
+
+    def __init__(self, pid: int, channel: Channel) -> None:
+        self.pid = pid
+        self.channel = channel
+        self.held = False
+
+    def hold(self, held: bool) -> None:
+        if held != self.held:
+            self.held = held
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGSTOP if held else signal.SIGCONT)
+
+    def share(self, number: int, made: InputSet) -> None:
+        if not made.shared:
+            message = {"do": "set", "set": number, "offsets": [f.offset for f in made.files]}
+            self.channel.send(message, [f.fd for f in made.files])
+            made.shared = True
+
+    def release(self, number: int, made: InputSet) -> None:
+        if made.shared:
+            self.channel.send({"do": "release", "set": number})
+
+
+def start_compile_process(options: Options, compile_fd: int, close: list[int]) -> CompileProcess:
+    """Forks. Must be called before any thread exists; the child shares the imported modules."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.setpgid(0, 0)
+        ours.close()
+        for fd in close:
+            os.close(fd)
+        torch.set_num_threads(options.threads)
+        compiler = CompiledBaseline(Channel(compile_fd), Channel(theirs.detach()), options)
+        with contextlib.suppress(Closed, OSError):
+            compiler.serve()
+        os._exit(0)
+    with contextlib.suppress(OSError):
+        os.setpgid(pid, pid)  # both sides do it, so that hold() always finds the group
+    os.close(compile_fd)
+    theirs.close()
+    return CompileProcess(pid, Channel(ours.detach()))

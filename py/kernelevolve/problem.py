@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads a problem file in KernelBench's format and describes its tensors.
+
+The file is executed in a module of its own. Model, get_inputs and get_init_inputs are required; a
+sidecar <name>.toml may hold atol, rtol and precision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import os
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from failure import ProblemError, blame_problem
+from memory import dense_strides, is_dense
+
+DTYPE_NAMES: dict[torch.dtype, str] = {
+    torch.float64: "float64",
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.int16: "int16",
+    torch.int8: "int8",
+    torch.uint8: "uint8",
+    torch.bool: "boolean",
+}
+DTYPES = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+PRECISIONS = ("strict", "ieee", "tf32", "kernelbench")
+Report = Callable[[str], None]  # told the stage that starts, for blame after a crash
+
+
+@dataclass
+class Options:
+    """What the judge asks for, once per process."""
+
+    path: str
+    dtype: str = "as-is"
+    seed: int = 0
+    threads: int = 1
+    cache_dir: str = ""
+    memory_bytes: int = 0
+    interpreter: str = sys.executable
+
+
+@dataclass
+class Spec:
+    """One input tensor of the kernel contract."""
+
+    name: str
+    kind: str  # argument, parameter, buffer
+    dtype: torch.dtype
+    shape: list[int]
+    strides: list[int]
+
+    def encode(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "dtype": DTYPE_NAMES[self.dtype],
+            "shape": self.shape,
+            "strides": self.strides,
+            "kind": self.kind,
+        }
+
+
+@dataclass
+class Sidecar:
+    atol: float | None = None
+    rtol: float | None = None
+    precision: str | None = None
+
+
+@dataclass
+class LoadedProblem:
+    options: Options
+    module: types.ModuleType
+    sidecar: Sidecar
+    model: torch.nn.Module
+    inputs: list[Spec]
+    tree: Any  # pytree structure of get_inputs()
+    scalars: dict[int, Any]  # leaf position -> value that is no tensor
+    outputs: list[tuple[torch.dtype, list[int]]] = field(default_factory=list)
+    mutated: set[str] = field(default_factory=set)  # names of inputs that forward() writes
+    reassigned: set[str] = field(default_factory=set)  # module attributes that forward() replaces
+    flags: list[str] = field(default_factory=list)
+
+    def blame(self, stage: str) -> contextlib.AbstractContextManager[None]:
+        return blame_problem(self.options.path, stage, self.options.memory_bytes)
+
+    def draw(self, seed: int) -> tuple[list[torch.Tensor], list[Any]]:
+        """Fresh tensor arguments under a seed, and the argument list they belong to."""
+        with self.blame("get_inputs()"):
+            seed_everything(seed)
+            drawn = self.module.get_inputs()
+        leaves, tree = flatten_arguments(self, drawn)
+        if tree != self.tree:
+            raise ProblemError(
+                f"{self.options.path}: get_inputs() returns another structure for another seed; "
+                "return the same kinds of arguments each time"
+            )
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        self._check_constants(leaves)
+        for spec, tensor in zip(self.inputs, tensors, strict=False):
+            if list(tensor.shape) != spec.shape or tensor.dtype != spec.dtype:
+                raise ProblemError(
+                    f"{self.options.path}: the argument '{spec.name}' changes its shape or type "
+                    "with the seed; give it one shape and one type"
+                )
+        return tensors, leaves
+
+    def _check_constants(self, leaves: list[Any]) -> None:
+        for position, value in self.scalars.items():
+            if not same_constant(leaves[position], value):
+                raise ProblemError(
+                    f"{self.options.path}: argument {position} of forward() is not a tensor and "
+                    "changes with the seed; make it constant or a tensor"
+                )
+
+    def call_arguments(self, tensors: list[torch.Tensor]) -> list[Any]:
+        """The positional arguments of forward() with these tensors in place."""
+        leaves, used = [], 0
+        for position in range(self.tree.num_leaves):
+            if position in self.scalars:
+                leaves.append(self.scalars[position])
+            else:
+                leaves.append(tensors[used])
+                used += 1
+        return list(_pytree.tree_unflatten(leaves, self.tree))
+
+    def argument_count(self) -> int:
+        return sum(spec.kind == "argument" for spec in self.inputs)
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b or (a != a and b != b))
+    except Exception:  # noqa: BLE001  a user's type may compare as it likes
+        return False
+
+
+def seed_everything(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed & 0x7FFFFFFFFFFFFFFF)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed & 0xFFFFFFFF)
+
+
+def flatten_arguments(problem: LoadedProblem, drawn: Any) -> tuple[list[Any], Any]:
+    path = problem.options.path
+    if not isinstance(drawn, (list, tuple)):
+        raise ProblemError(
+            f"{path}: get_inputs() returns {type(drawn).__name__}; it must return a list of the "
+            "arguments of forward()"
+        )
+    leaves, tree = _pytree.tree_flatten(list(drawn))
+    wanted = DTYPES.get(problem.options.dtype)
+    for position, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        check_tensor(path, f"argument {position} from get_inputs()", leaf)
+        leaf = leaf.detach()
+        if wanted is not None and leaf.is_floating_point():
+            leaf = leaf.to(wanted)
+        leaves[position] = leaf if is_dense(leaf) else leaf.contiguous()
+    return leaves, tree
+
+
+def check_tensor(path: str, what: str, tensor: torch.Tensor) -> None:
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise ProblemError(f"{path}: {what} is not a plain dense tensor; only those are supported")
+    if tensor.dtype not in DTYPE_NAMES:
+        raise ProblemError(
+            f"{path}: {what} has the type {str(tensor.dtype).removeprefix('torch.')}, which is "
+            f"not supported; use one of {', '.join(DTYPE_NAMES.values())}"
+        )
+    if tensor.device.type != "cpu":
+        raise ProblemError(f"{path}: {what} lies on {tensor.device}; make it on the CPU")
+
+
+def read_sidecar(path: str) -> Sidecar:
+    name = os.path.splitext(path)[0] + ".toml"
+    if not os.path.exists(name):
+        return Sidecar()
+    import tomllib
+
+    try:
+        with open(name, "rb") as file:
+            table = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"{name} cannot be read as TOML: {error}; correct it") from error
+    sidecar = Sidecar()
+    for key, value in table.items():
+        if key in ("atol", "rtol"):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                raise ProblemError(f"{name}: {key} must be a number that is not negative")
+            setattr(sidecar, key, float(value))
+        elif key == "precision":
+            if value not in PRECISIONS:
+                raise ProblemError(f"{name}: precision must be one of {', '.join(PRECISIONS)}")
+            sidecar.precision = value
+        else:
+            raise ProblemError(f"{name}: unknown key '{key}'; known are atol, rtol, precision")
+    return sidecar
+
+
+def _execute(options: Options) -> types.ModuleType:
+    path = options.path
+    module = types.ModuleType("kernelevolve_problem")
+    module.__file__ = path
+    with blame_problem(path, "reading", options.memory_bytes):
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    sys.modules[module.__name__] = module
+    sys.path.append(os.path.dirname(os.path.abspath(path)))
+    with blame_problem(path, "import", options.memory_bytes):
+        exec(code, module.__dict__)  # noqa: S102  running the user's problem is the task
+    for name in ("Model", "get_inputs", "get_init_inputs"):
+        if not callable(getattr(module, name, None)):
+            raise ProblemError(
+                f"{path} defines no {name}; a problem needs the class Model and the functions "
+                "get_inputs() and get_init_inputs()"
+            )
+    return module
+
+
+def _build_model(options: Options, module: types.ModuleType) -> torch.nn.Module:
+    path = options.path
+    with blame_problem(path, "get_init_inputs()", options.memory_bytes):
+        seed_everything(options.seed)
+        arguments = module.get_init_inputs()
+    if not isinstance(arguments, (list, tuple)):
+        raise ProblemError(
+            f"{path}: get_init_inputs() returns {type(arguments).__name__}; it must return a list "
+            "of the arguments of Model()"
+        )
+    with blame_problem(path, "construction of Model", options.memory_bytes):
+        seed_everything(options.seed ^ 0x6D6F64656C)
+        model = module.Model(*arguments)
+    if not isinstance(model, torch.nn.Module):
+        raise ProblemError(f"{path}: Model is no torch.nn.Module; derive it from torch.nn.Module")
+    if options.dtype != "as-is":
+        model.to(DTYPES[options.dtype])
+    return model
+
+
+def argument_names(module: types.ModuleType, count: int) -> list[str]:
+    try:
+        parameters = inspect.signature(module.Model.forward).parameters.values()
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        names = names[1:]
+    except (TypeError, ValueError):
+        names = []
+    return names + [f"argument{i}" for i in range(len(names), count)]
+
+
+def _argument_specs(problem: LoadedProblem, drawn: Any, leaves: list[Any]) -> list[Spec]:
+    names = argument_names(problem.module, len(drawn))
+    paths, _ = _pytree.tree_flatten_with_path(list(drawn))
+    specs = []
+    for (keys, _), leaf in zip(paths, leaves, strict=True):
+        if isinstance(leaf, torch.Tensor):
+            name = ".".join([names[keys[0].idx], *(str(getattr(k, "idx", getattr(k, "key", k)))
+                                                   for k in keys[1:])])
+            specs.append(
+                Spec(name, "argument", leaf.dtype, list(leaf.shape), normal_strides(leaf))
+            )
+    return specs
+
+
+def normal_strides(tensor: torch.Tensor) -> list[int]:
+    """The tensor's strides; those of extents 0 and 1, which mean nothing, as if contiguous."""
+    shape = list(tensor.shape)
+    if tensor.is_contiguous():
+        return dense_strides(shape)
+    return list(tensor.stride())
+
+
+def _state_specs(problem: LoadedProblem) -> list[Spec]:
+    path = problem.options.path
+    specs = []
+    for kind, named in (
+        ("parameter", problem.model.named_parameters()),
+        ("buffer", problem.model.named_buffers()),
+    ):
+        for name, tensor in named:
+            if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                raise ProblemError(
+                    f"{path}: the {kind} '{name}' has no shape yet; use modules that are not lazy"
+                )
+            check_tensor(path, f"the {kind} '{name}'", tensor)
+            strides = normal_strides(tensor) if is_dense(tensor) else dense_strides(
+                list(tensor.shape))
+            specs.append(Spec(name, kind, tensor.dtype, list(tensor.shape), strides))
+    return specs
+
+
+def load(options: Options, report: Report) -> LoadedProblem:
+    """Executes the file, builds the model and draws inputs once. Raises ProblemError."""
+    report("import of the problem")
+    sidecar = read_sidecar(options.path)
+    module = _execute(options)
+    report("construction of Model")
+    model = _build_model(options, module)
+    problem = LoadedProblem(options, module, sidecar, model, [], None, {})
+    report("get_inputs()")
+    with problem.blame("get_inputs()"):
+        seed_everything(options.seed)
+        drawn = module.get_inputs()
+    leaves, problem.tree = flatten_arguments(problem, drawn)
+    problem.scalars = {
+        i: copy.deepcopy(x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)
+    }
+    specs = _argument_specs(problem, drawn, leaves)
+    if not specs:
+        raise ProblemError(
+            f"{options.path}: get_inputs() returns no tensor; there is nothing to compute on"
+        )
+    del drawn, leaves
+    problem.inputs = specs + _state_specs(problem)
+    if problem.scalars:
+        problem.draw(options.seed + 1)  # refuses constants that change with the seed
+    return problem
+
+
+def output_tensors(path: str, result: Any) -> list[torch.Tensor]:
+    """The tensors that forward() returned, in order. Anything else is refused."""
+    leaves, _ = _pytree.tree_flatten(result)
+    for leaf in leaves:
+        if not isinstance(leaf, torch.Tensor):
+            raise ProblemError(
+                f"{path}: forward() returns {type(leaf).__name__}; it must return tensors only"
+            )
+        check_tensor(path, "a result of forward()", leaf)
+    if not leaves:
+        raise ProblemError(f"{path}: forward() returns no tensor; return what it computes")
+    return leaves
+
+
+def numbered(seed: int, request: int, purpose: str) -> Iterator[int]:
+    """Independent 63-bit seeds for one purpose (splitmix64 over the secret and request seeds)."""
+    state = (seed * 0x9E3779B97F4A7C15 + request * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    for byte in purpose.encode():
+        state = (state ^ byte) * 0x100000001B3 & (2**64 - 1)
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & (2**64 - 1)
+        mixed = state
+        mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
+        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & (2**64 - 1)
+        yield (mixed ^ (mixed >> 31)) >> 1

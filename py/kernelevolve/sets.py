@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input sets: drawn, probed, written to memory files, with their truth."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+from typing import Any
+
+import torch
+
+import truth as truths_of
+from analysis import OutputTraits
+from binding import BoundModel
+from memory import TensorFile, map_tensor
+from probes import probe
+from problem import LoadedProblem, ProblemError, Spec, numbered
+
+
+def element_count(shape: list[int]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+class InputSet:
+    """The oracle's side of a set: tensors in memory files and, once rung, a model bound to them."""
+
+    def __init__(self, tensors: list[torch.Tensor], files: list[TensorFile]) -> None:
+        self.tensors = tensors
+        self.files = files
+        self.shared = False  # the compile process has it too
+        self._bound: BoundModel | None = None
+
+    def bound(self, problem: LoadedProblem) -> BoundModel:
+        if self._bound is None:
+            self._bound = BoundModel(problem, self.tensors)
+        return self._bound
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+
+
+def write_inputs(specs: list[Spec], values: list[torch.Tensor]) -> InputSet:
+    files, tensors = [], []
+    for spec, value in zip(specs, values, strict=True):
+        file = TensorFile(element_count(spec.shape) * spec.dtype.itemsize)
+        view = file.view(spec.dtype, spec.shape, spec.strides)
+        view.copy_(value)
+        files.append(file)
+        tensors.append(view)
+    return InputSet(tensors, files)
+
+
+def map_inputs(specs: list[Spec], descriptors: list[int], offsets: list[int]) -> InputSet:
+    """A set that another process made, read-only here."""
+    tensors = []
+    for spec, fd, offset in zip(specs, descriptors, offsets, strict=True):
+        size = offset + element_count(spec.shape) * spec.dtype.itemsize
+        memory = mmap.mmap(fd, max(size, 1), prot=mmap.PROT_READ)
+        tensors.append(map_tensor(memory, offset, spec.dtype, spec.shape, spec.strides))
+    return InputSet(tensors, [])
+
+
+class SetMaker:
+    def __init__(self, problem: LoadedProblem, traits: list[OutputTraits], wide: bool) -> None:
+        self.problem = problem
+        self.traits = traits
+        self.wide = wide
+        self.gentle = False  # learnt: probes outside the drawn range leave the domain
+
+    def make(self, kind: str, seed: int, with_truth: bool) -> tuple[InputSet, list[Any]]:
+        made = self._write(kind, seed, self.gentle)
+        if not with_truth:
+            return made, []
+        try:
+            found = self._truth(made, seed)
+            if kind == "nominal" or self.gentle or not any(t.non_finite for t in found):
+                return made, found
+            for truth in found:
+                truth.close()
+        except ProblemError:
+            if kind == "nominal" or self.gentle:
+                raise
+        made.close()
+        made = self._write(kind, seed, True)
+        found = self._truth(made, seed)
+        if not any(t.non_finite for t in found):
+            self.gentle = True
+        return made, found
+
+    def _truth(self, made: InputSet, seed: int) -> list[Any]:
+        tie_seed = next(numbered(self.problem.options.seed, seed, "ties"))
+        found, self.wide = truths_of.compute(
+            self.problem, made.tensors, self.traits, self.wide, tie_seed
+        )
+        gc.collect()
+        return found
+
+    def _write(self, kind: str, seed: int, gentle: bool) -> InputSet:
+        problem = self.problem
+        values, _ = problem.draw(next(numbered(problem.options.seed, seed, "inputs")))
+        state: dict[str, torch.Tensor] = dict(problem.model.named_parameters())
+        state.update(problem.model.named_buffers())
+        values += [state[s.name].detach() for s in problem.inputs if s.kind != "argument"]
+        seeds = numbered(problem.options.seed, seed, kind)
+        for i, spec in enumerate(problem.inputs):
+            values[i] = probe(values[i], kind, next(seeds), spec.kind != "argument", gentle)
+        return write_inputs(problem.inputs, values)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expected values: the problem in float64, and PyTorch's own error against it.
+
+An element is not graded when PyTorch, in the problem's own precision, misses the tolerance there,
+or when a perturbation of the inputs by a few units in the last place moves the true result of a
+discontinuous graph beyond it (a tie).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from analysis import OutputTraits
+from binding import BoundModel, bind_float64, float64_default
+from memory import TensorFile
+from probes import _random
+from problem import LoadedProblem, output_tensors
+
+CHUNK = 1 << 22  # elements compared at a time, to keep temporaries small
+TIE_ULPS = 16
+TIE_ROUNDS = 2
+ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11,
+            torch.bfloat16: 2.0**-8}
+
+
+@dataclass
+class Truth:
+    values: TensorFile
+    ignore: TensorFile | None
+    rms_truth: float
+    pytorch_rms: float
+    pytorch_max: float
+    atol: float
+    rtol: float
+    any_non_finite_kind: bool
+    non_finite: int
+
+    def encode(self) -> dict[str, Any]:
+        return {
+            "bytes": self.values.nbytes,
+            "ignore_bytes": self.ignore.nbytes if self.ignore else 0,
+            "rms_truth": min(self.rms_truth, sys.float_info.max),
+            "pytorch_rms": min(self.pytorch_rms, sys.float_info.max),
+            "pytorch_max": min(self.pytorch_max, sys.float_info.max),
+            "atol": self.atol,
+            "rtol": self.rtol,
+            "any_non_finite_kind": self.any_non_finite_kind,
+        }
+
+    def descriptors(self) -> list[int]:
+        return [self.values.fd] + ([self.ignore.fd] if self.ignore else [])
+
+    def close(self) -> None:
+        self.values.close()
+        if self.ignore:
+            self.ignore.close()
+
+
+def tolerance(problem: LoadedProblem, dtype: torch.dtype) -> tuple[float, float]:
+    default = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-4
+    if not dtype.is_floating_point:
+        return 0.0, 0.0
+    sidecar = problem.sidecar
+    return (
+        default if sidecar.atol is None else sidecar.atol,
+        default if sidecar.rtol is None else sidecar.rtol,
+    )
+
+
+def run_wide(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Outputs with float64 as the default type. Raises whatever the model raises."""
+    with float64_default():
+        bound = bind_float64(problem, tensors)
+        return output_tensors(problem.options.path, bound())
+
+
+def run_own(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    with problem.blame("forward()"):
+        return output_tensors(problem.options.path, BoundModel(problem, tensors)())
+
+
+def _store(problem: LoadedProblem, outputs: list[torch.Tensor]) -> list[TensorFile]:
+    """Truth into memory files: float64 for floating outputs, else their type."""
+    files = []
+    for i, (dtype, shape) in enumerate(problem.outputs):
+        stored = torch.float64 if dtype.is_floating_point else dtype
+        output, outputs[i] = outputs[i], torch.empty(0)
+        file = TensorFile(output.numel() * stored.itemsize, at_end=False)
+        file.view(stored, shape).copy_(output)
+        files.append(file)
+    return files
+
+
+class _Comparison:
+    """One output of PyTorch against the truth, chunk by chunk."""
+
+    def __init__(self, atol: float, rtol: float, any_kind: bool) -> None:
+        self.atol, self.rtol, self.any_kind = atol, rtol, any_kind
+        self.squares = self.truth_squares = self.largest = 0.0
+        self.finite = self.graded = self.ignored = self.non_finite = 0
+
+    def floats(self, truth: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        """Which elements of a chunk PyTorch misses."""
+        own = own.double()
+        truth_finite, own_finite = torch.isfinite(truth), torch.isfinite(own)
+        error = (own - truth).abs_()
+        good = error <= self.atol + self.rtol * truth.abs()
+        good &= truth_finite & own_finite
+        same = (own == truth) | (own.isnan() & truth.isnan())
+        if self.any_kind:
+            same |= ~truth_finite & ~own_finite
+        counted = error[good]
+        finite = truth[truth_finite]
+        self.non_finite += truth.numel() - finite.numel()
+        self.truth_squares += float((finite * finite).sum())
+        self.finite += finite.numel()
+        self.squares += float((counted * counted).sum())
+        self.graded += counted.numel()
+        if counted.numel():
+            self.largest = max(self.largest, float(counted.max()))
+        return ~(good | same)
+
+
+def _own_misses(
+    file: TensorFile, truth_dtype: torch.dtype, own: torch.Tensor, comparison: _Comparison
+) -> torch.Tensor | None:
+    """Marks of the elements that PyTorch misses, or None when it misses none."""
+    count = own.numel()
+    truth, own = file.view(truth_dtype, [count]), own.contiguous().flatten()
+    marks: torch.Tensor | None = None
+    for start in range(0, count, CHUNK):
+        part = slice(start, min(start + CHUNK, count))
+        if truth_dtype.is_floating_point:
+            missed = comparison.floats(truth[part], own[part])
+        else:
+            missed = truth[part] != own[part]
+        if bool(missed.any()):
+            if marks is None:
+                marks = torch.zeros(count, dtype=torch.bool)
+            marks[part] = missed
+    return marks
+
+
+def _perturbed(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    random = _random(seed)
+    moved = []
+    for tensor in tensors:
+        if tensor.is_floating_point():
+            size = TIE_ULPS * ROUNDOFF[tensor.dtype]
+            noise = torch.empty(tensor.shape, dtype=torch.float64)
+            noise.uniform_(-size, size, generator=random)
+            tensor = tensor.double() * (1 + noise)
+        moved.append(tensor)
+    return moved
+
+
+def _ties(
+    problem: LoadedProblem, tensors: list[torch.Tensor], files: list[TensorFile],
+    traits: list[OutputTraits], seed: int,
+) -> list[torch.Tensor | None]:
+    """Marks of elements that a tiny perturbation moves, for outputs that may jump."""
+    marks: list[torch.Tensor | None] = [None] * len(files)
+    if not any(trait.jumps for trait in traits):
+        return marks
+    for round_number in range(TIE_ROUNDS):
+        outputs = run_wide(problem, _perturbed(tensors, seed + round_number))
+        for i, (dtype, _) in enumerate(problem.outputs):
+            if not traits[i].jumps:
+                continue
+            count = outputs[i].numel()
+            moved = outputs[i].contiguous().flatten()
+            if dtype.is_floating_point:
+                atol, rtol = tolerance(problem, dtype)
+                truth = files[i].view(torch.float64, [count])
+                near = torch.isclose(moved.double(), truth, rtol, atol, equal_nan=True)
+                far = ~near
+            else:
+                far = moved.to(dtype) != files[i].view(dtype, [count])
+            if bool(far.any()):
+                before = marks[i]
+                marks[i] = far if before is None else before | far
+    return marks
+
+
+def _mark_file(marks: torch.Tensor | None) -> TensorFile | None:
+    if marks is None:
+        return None
+    file = TensorFile(marks.numel(), at_end=False)
+    file.view(torch.bool, [marks.numel()]).copy_(marks)
+    return file
+
+
+def _joined(a: torch.Tensor | None, b: torch.Tensor | None) -> torch.Tensor | None:
+    return b if a is None else a if b is None else a | b
+
+
+def compute(
+    problem: LoadedProblem, tensors: list[torch.Tensor], traits: list[OutputTraits], wide: bool,
+    seed: int,
+) -> tuple[list[Truth], bool]:
+    """The truths of one input set, and whether they are in float64."""
+    outputs: list[torch.Tensor] | None = None
+    if wide:
+        with contextlib.suppress(Exception):
+            outputs = run_wide(problem, tensors)
+    wide = outputs is not None
+    own = run_own(problem, tensors) if outputs is None else None
+    files = _store(problem, outputs if outputs is not None else list(own or []))
+    del outputs
+    if own is None:
+        own = run_own(problem, tensors)
+    _check_outputs(problem, own)
+    ties = _ties(problem, tensors, files, traits, seed) if wide else [None] * len(files)
+    truths = []
+    for i, (dtype, _) in enumerate(problem.outputs):
+        atol, rtol = tolerance(problem, dtype)
+        comparison = _Comparison(atol, rtol, traits[i].behind_product)
+        stored = torch.float64 if dtype.is_floating_point else dtype
+        output, own[i] = own[i], torch.empty(0)
+        marks = _joined(_own_misses(files[i], stored, output, comparison), ties[i])
+        truths.append(
+            Truth(
+                files[i], _mark_file(marks),
+                (comparison.truth_squares / max(comparison.finite, 1)) ** 0.5,
+                (comparison.squares / max(comparison.graded, 1)) ** 0.5,
+                comparison.largest, atol, rtol, traits[i].behind_product, comparison.non_finite,
+            )
+        )
+    return truths, wide
+
+
+def _check_outputs(problem: LoadedProblem, outputs: list[torch.Tensor]) -> None:
+    from problem import ProblemError
+
+    found = [(tensor.dtype, list(tensor.shape)) for tensor in outputs]
+    if found != problem.outputs:
+        raise ProblemError(
+            f"{problem.options.path}: forward() returns other shapes or types for another seed; "
+            "make them depend on the input shapes alone"
+        )
