@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/build.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/digest.hpp"
+#include "base/json.hpp"
+#include "embedded/ke_kernel_header.hpp"
+#include "os/process.hpp"
+#include "os/sandbox.hpp"
+
+namespace ke {
+namespace {
+
+constexpr std::string_view kWork = "/work";  // the source's folder inside the room
+
+Evaluation failure(Verdict verdict, std::string detail, std::string diagnostics = {}) {
+  Evaluation evaluation;
+  evaluation.verdict = verdict;
+  evaluation.detail = std::move(detail);
+  evaluation.diagnostics = std::move(diagnostics);
+  return evaluation;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// The first lines say most; the end may hold the linker's words. Both are kept.
+std::string capped(std::string text, int64_t bytes_max) {
+  const size_t limit = static_cast<size_t>(bytes_max);
+  if (text.size() <= limit) return text;
+  const std::string tail = text.substr(text.size() - limit / 4);
+  return text.substr(0, limit - tail.size() - 32) + "\n[… cut …]\n" + tail;
+}
+
+std::string first_error_line(const std::string& diagnostics) {
+  size_t at = diagnostics.find("error:");
+  if (at == std::string::npos) at = diagnostics.find("undefined reference");
+  if (at == std::string::npos) at = 0;
+  const size_t begin =
+      diagnostics.rfind('\n', at) == std::string::npos ? 0 : diagnostics.rfind('\n', at) + 1;
+  return diagnostics.substr(begin,
+                            std::min<size_t>(diagnostics.find('\n', at), begin + 200) - begin);
+}
+
+// Copies a literal that begins at source[i]; returns the index after it.
+size_t copy_literal(std::string_view source, size_t i, std::string& out) {
+  const char quote = source[i];
+  out += source[i++];
+  while (i < source.size() && source[i] != quote && source[i] != '\n') {
+    if (source[i] == '\\' && i + 1 < source.size()) out += source[i++];
+    out += source[i++];
+  }
+  if (i < source.size()) out += source[i++];
+  return i;
+}
+
+}  // namespace
+
+std::string normalized_source(std::string_view source) {
+  if (source.find("R\"") != std::string_view::npos) return std::string(source);
+  std::string out;
+  const auto at = [&](size_t i) { return i < source.size() ? source[i] : '\0'; };
+  const auto space = [&] {
+    if (!out.empty() && out.back() != ' ' && out.back() != '\n') out += ' ';
+  };
+  const auto new_line = [&] {
+    if (!out.empty() && out.back() == ' ') out.pop_back();
+    if (!out.empty() && out.back() != '\n') out += '\n';
+  };
+  for (size_t i = 0; i < source.size();) {
+    const char c = source[i];
+    if (c == '/' && at(i + 1) == '/') {
+      const size_t end = std::min(source.find('\n', i), source.size());
+      const std::string_view comment = source.substr(i, end - i);
+      if (comment.starts_with("// ke:")) out += comment;
+      i = end;
+    } else if (c == '/' && at(i + 1) == '*') {
+      const size_t end = source.find("*/", i + 2);
+      space();
+      i = end == std::string_view::npos ? source.size() : end + 2;
+    } else if (c == '"' || (c == '\'' && !(i > 0 && std::isalnum(at(i - 1))))) {
+      i = copy_literal(source, i, out);
+    } else if (c == '\n') {
+      new_line();
+      ++i;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      space();
+      ++i;
+    } else {
+      out += source[i++];
+    }
+  }
+  new_line();
+  return out;
+}
+
+Result<Builder> Builder::create(const BuilderOptions& options) {
+  TRY(os::make_directories(options.artifacts));
+  std::string toolchain = TRY(options.target->toolchain().context("no toolchain"));
+  return Builder(options, std::move(toolchain));
+}
+
+Result<Artifact> Builder::build(const std::string& source) const {
+  const Nanoseconds start = options_.clock->now();
+  if (static_cast<int64_t>(source.size()) > options_.limits.source_bytes_max) {
+    return Artifact{{}, failure(Verdict::compile_error, "the source is too long"), 0};
+  }
+  const Result<BuildRecipe> recipe = options_.target->recipe(source);
+  if (!recipe) {
+    if (recipe.error().code != Errc::refused) return recipe.error();
+    return Artifact{{}, failure(Verdict::policy_violation, recipe.error().message), 0};
+  }
+  std::string key = normalized_source(source);
+  for (const std::string& word : recipe->command) key += '\x1f' + word;
+  key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, enum_name(options_.policy), kHarnessVersion);
+  const std::string name = digest_of(key).hex();
+  const std::filesystem::path library = options_.artifacts / (name + ".so");
+  const std::filesystem::path record = options_.artifacts / (name + ".json");
+
+  Artifact artifact;
+  const Result<std::string> remembered = os::read_file(record, 1 << 20);
+  if (os::exists(library)) {
+    artifact.library_path = library;
+  } else if (remembered) {
+    artifact.failure = TRY(decode_evaluation(TRY(parse_json(*remembered))));
+  } else {
+    artifact = TRY(build_anew(source, *recipe, library));
+    if (artifact.failure) {
+      TRY(os::write_file_atomically(record, dump_json(encode(*artifact.failure))));
+    }
+  }
+  artifact.build_ms = (options_.clock->now() - start).count() / 1'000'000;
+  if (artifact.failure) artifact.failure->build_ms = artifact.build_ms;
+  return artifact;
+}
+
+Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecipe& recipe,
+                                     const std::filesystem::path& library) const {
+  const os::TemporaryDirectory work = TRY(os::TemporaryDirectory::create("kernelevolve-build"));
+  const std::filesystem::path source_path = work.path() / recipe.source_name;
+  const std::filesystem::path output_path = work.path() / recipe.output_name;
+  TRY(os::make_directories(work.path() / "kernelevolve"));
+  TRY(os::write_file_atomically(work.path() / "kernelevolve" / "kernel.h", embedded::kernel_h));
+  TRY(os::write_file_atomically(source_path, source));
+
+  os::RoomOptions room_options;
+  room_options.paths = os::toolchain_paths();
+  room_options.paths.push_back({work.path().string(), std::string(kWork), true, false});
+  room_options.system_calls = os::SystemCalls::build;
+  room_options.memory_bytes = options_.limits.compile_memory_bytes;
+  room_options.processes_max = 64;
+  const os::Room room = TRY(os::Room::prepare(room_options));
+
+  os::RunOptions run;
+  run.process.argv = recipe.command;
+  for (std::string& word : run.process.argv) {
+    replace_all(word, "{source}", fmt::format("{}/{}", kWork, recipe.source_name));
+    replace_all(word, "{output}", fmt::format("{}/{}", kWork, recipe.output_name));
+  }
+  run.process.environment = os::minimal_environment();
+  run.process.environment.push_back(fmt::format("CPATH={}", kWork));
+  run.process.working_directory = kWork;
+  run.process.room = &room;
+  run.time_max = options_.limits.compile_max;
+  run.output_bytes_max = 4 * options_.limits.diagnostic_bytes_max;
+  run.started = [this](pid_t group) { options_.timing_lock->add_group(group); };
+  run.ending = [this](pid_t group) { options_.timing_lock->remove_group(group); };
+  const os::RunResult ran = TRY(os::run(run).context("cannot run the compiler"));
+
+  const std::string diagnostics =
+      capped(ran.error + ran.output, options_.limits.diagnostic_bytes_max);
+  if (ran.timed_out) {
+    return Artifact{{},
+                    failure(Verdict::compile_error,
+                            fmt::format("the compiler was still running after {} ms",
+                                        options_.limits.compile_max.count()),
+                            diagnostics),
+                    0};
+  }
+  if (!ran.status.success()) {
+    return Artifact{
+        {},
+        failure(Verdict::compile_error,
+                fmt::format("it does not compile: {}", first_error_line(diagnostics)), diagnostics),
+        0};
+  }
+  const Result<ElfSummary> elf = summarize_elf(output_path);
+  if (!elf) return Artifact{{}, failure(Verdict::compile_error, elf.error().message), 0};
+  if (std::find(elf->exports.begin(), elf->exports.end(), "ke_launch") == elf->exports.end()) {
+    return Artifact{
+        {}, failure(Verdict::compile_error, "it does not export ke_launch", diagnostics), 0};
+  }
+  const LibraryFinding finding = check_libraries(*elf, options_.policy);
+  if (finding.violation) {
+    return Artifact{{}, failure(Verdict::policy_violation, *finding.violation), 0};
+  }
+  const std::string bytes = TRY(os::read_file(output_path, int64_t{256} << 20));
+  TRY(os::write_file_atomically(library, bytes, 0444));
+  return Artifact{library, std::nullopt, 0};
+}
+
+}  // namespace ke

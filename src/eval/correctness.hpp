@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides whether a loaded candidate is right: every set into poisoned outputs, one set twice,
+// canaries, then the comparison with the truth while the candidate is stopped.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "eval/budget.hpp"
+#include "eval/runner/client.hpp"
+#include "eval/sets.hpp"
+
+namespace ke {
+
+struct CheckOptions {
+  Precision precision = Precision::strict;
+  std::vector<int> sets;    // indices of kCheckedSets; the first is run twice
+  Nanoseconds call_max{0};  // wall time of one call
+};
+
+struct CheckResult {
+  std::optional<runner::RunnerFailure> failure;
+  std::vector<OutputError> errors;
+  Nanoseconds last_call{0};
+};
+
+// Uses slots 0 and 1 of the runner: sets alternate between them, so contents change at one address
+// and the same contents are seen at two. The runner is left stopped, or dead after a failure.
+Result<CheckResult> check_correctness(runner::Runner& runner, SetStore& sets,
+                                      const Problem& problem, const CheckOptions& options, Rng& rng,
+                                      ThreadPool* pool);
+
+// Slots 0 and 1 are for checking; timing slots follow.
+inline constexpr int kFirstTimingSlot = 2;
+
+// Whether the canaries of all outputs are as they were made; else a failure.
+std::optional<runner::RunnerFailure> check_canaries(const OutputSet& outputs);
+
+}  // namespace ke

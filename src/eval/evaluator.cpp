@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of the checks: build and library policy, then correctness in the room, then timing
+// under the lock. The first failure decides the verdict.
+#include "eval/evaluator.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/assert.hpp"
+#include "base/rng.hpp"
+#include "eval/admission.hpp"
+#include "eval/build.hpp"
+#include "eval/correctness.hpp"
+#include "eval/floor.hpp"
+#include "eval/timing.hpp"
+#include "eval/timing_lock.hpp"
+#include "os/file_system.hpp"
+
+namespace ke {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+class Judge final : public Evaluator {
+ public:
+  Judge(const EvaluatorOptions& options, std::unique_ptr<TimingLock> lock, Builder builder)
+      : options_(options),
+        lock_(std::move(lock)),
+        builder_(std::move(builder)),
+        sets_(*options.oracle, options.machine, options.limits, options.seed),
+        baselines_(*options.oracle),
+        rng_(Rng(options.seed).split("judge")),
+        pool_(options.threads) {}
+
+  Result<Artifact> build(const std::string& source) override { return builder_.build(source); }
+  Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
+  Result<std::vector<std::string>> admission_flags() override;
+  int64_t floor_ns() const override {
+    return physical_floor_ns(problem(), options_.machine, sets_.cold());
+  }
+
+ private:
+  const Problem& problem() const { return options_.oracle->problem(); }
+
+  Result<void> start_host();
+  Result<void> refresh_baselines(const JudgeOptions& options);
+  Nanoseconds call_max(Effort effort) const;
+  std::vector<int> sets_to_check(Effort effort) const;
+  Result<void> judge_loaded(runner::Runner& runner, int library_fd, const JudgeOptions& options,
+                            Evaluation& evaluation);
+  Result<void> time(runner::Runner& runner, int library_fd, const CheckResult& checked,
+                    const JudgeOptions& options, Evaluation& evaluation);
+
+  EvaluatorOptions options_;
+  std::unique_ptr<TimingLock> lock_;
+  Builder builder_;
+  SetStore sets_;
+  Baselines baselines_;
+  std::map<int32_t, EmptyBatch> empty_batches_;
+  Rng rng_;
+  ThreadPool pool_;  // for comparing, while no candidate runs
+  std::unique_ptr<runner::Host> host_;
+  std::optional<std::vector<std::string>> admission_;
+};
+
+void reject(Evaluation& evaluation, const runner::RunnerFailure& failure) {
+  evaluation.verdict = failure.verdict;
+  evaluation.detail = failure.detail;
+}
+
+Result<void> Judge::start_host() {
+  if (host_) return {};
+  host_ = TRY(runner::Host::start(
+      {options_.runner_command, options_.limits, options_.threads, options_.clock}));
+  return {};
+}
+
+// Screens trust what is known; full and confirm measure again.
+Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
+  std::vector<int64_t> ids;
+  for (const HeldSet* held : TRY(sets_.timing())) ids.push_back(held->set.id);
+  const TimingLock::Held held = TRY(lock_->hold());
+  return baselines_.refresh(ids, options.effort != Effort::screen);
+}
+
+// A search need not wait long for a kernel far slower than eager; a person's kernel may be slow.
+Nanoseconds Judge::call_max(Effort effort) const {
+  const Nanoseconds whole = options_.limits.call_max;
+  const auto eager = baselines_.time_ns(BaselineKind::eager);
+  if (!eager) return whole;
+  const Nanoseconds grown = 50 * Nanoseconds(*eager);
+  if (effort == Effort::screen) {
+    return std::clamp<Nanoseconds>(grown, std::chrono::seconds(2), std::max(whole, grown));
+  }
+  return std::max(whole, grown);
+}
+
+// Screens leave out what would cost more than it tells: sets whose truth has to be made again, and
+// for problems that take long, all but one probe. Full and confirm check everything.
+std::vector<int> Judge::sets_to_check(Effort effort) const {
+  constexpr int64_t kHeavyNs = 300 * kMs;
+  std::vector<int> indices;
+  const int64_t eager_ns = baselines_.time_ns(BaselineKind::eager).value_or(0);
+  for (int i = 0; i < kCheckedSetCount; ++i) {
+    const bool probe_of_heavy = i == 0 || kCheckedSets[i] == SetKind::mantissa_tail;
+    const bool skip = effort == Effort::screen && i > 0 &&
+                      (!sets_.resident(i) || (eager_ns > kHeavyNs && !probe_of_heavy));
+    if (!skip) indices.push_back(i);
+  }
+  return indices;
+}
+
+Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& options) {
+  if (artifact.failure) return *artifact.failure;
+  const Nanoseconds start = options_.clock->now();
+  Evaluation evaluation;
+  evaluation.build_ms = artifact.build_ms;
+  TRY(start_host());
+  if (options.effort == Effort::confirm) sets_.renew();
+  if (options.measure) TRY(refresh_baselines(options));
+
+  const os::FileDescriptor library(open(artifact.library_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!library.valid()) return os::system_error(errno, "open " + artifact.library_path);
+  const ElfSummary elf = TRY(summarize_elf(artifact.library_path));
+  evaluation.kernel_class = check_libraries(elf, options_.library_policy).kernel_class;
+
+  Result<runner::Runner> spawned = host_->spawn();
+  if (!spawned) {  // a host that broke is replaced once
+    host_.reset();
+    TRY(start_host());
+    spawned = host_->spawn();
+  }
+  if (!spawned) return spawned.error();
+  runner::Runner& runner = *spawned;
+  evaluation.protections = runner.protections();
+  const runner::Outcome loaded =
+      TRY(runner.load(library.get(), problem(), call_max(options.effort)));
+  if (const auto* failure = failure_of(loaded)) {
+    reject(evaluation, *failure);
+  } else {
+    TRY(judge_loaded(runner, library.get(), options, evaluation));
+  }
+  runner.end();
+  evaluation.judge_ms = (options_.clock->now() - start).count() / kMs;
+  return evaluation;
+}
+
+Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
+                                 const JudgeOptions& options, Evaluation& evaluation) {
+  const CheckOptions check{options_.precision, sets_to_check(options.effort),
+                           call_max(options.effort)};
+  const CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
+  evaluation.errors = checked.errors;
+  if (checked.failure) {
+    reject(evaluation, *checked.failure);
+    return {};
+  }
+  if (options.measure) {
+    TRY(time(runner, library_fd, checked, options, evaluation));
+    if (!evaluation.measurement) return {};
+  }
+  evaluation.verdict = Verdict::accepted;
+  evaluation.confirmed = options.effort == Effort::confirm;
+  for (const std::string& flag : TRY(admission_flags())) evaluation.flags.push_back(flag);
+  return {};
+}
+
+Result<void> Judge::time(runner::Runner& runner, int library_fd, const CheckResult& checked,
+                         const JudgeOptions& options, Evaluation& evaluation) {
+  const TimingLock::Held held = TRY(lock_->hold());
+  const TimingOptions timing{
+      options_.oracle, options_.clock,           host_.get(),       &sets_,
+      &baselines_,     &empty_batches_,          options_.machine,  options_.precision,
+      options,         call_max(options.effort), checked.last_call, library_fd};
+  const TimingResult timed = TRY(time_candidate(runner, timing, rng_, &pool_));
+  if (timed.failure) {
+    reject(evaluation, *timed.failure);
+    return {};
+  }
+  evaluation.measurement = timed.measurement;
+  evaluation.stopped_early = timed.stopped_early;
+  if (timed.tie) evaluation.flags.push_back("tie");
+  if (timed.too_small) evaluation.flags.push_back("too_small");
+  return {};
+}
+
+Result<std::vector<std::string>> Judge::admission_flags() {
+  if (!admission_) {
+    admission_ = problem().flags;
+    const AdmissionReport report =
+        TRY(screen_problem(problem(), sets_, options_.precision, rng_, &pool_));
+    if (report.trivial() &&
+        std::find(admission_->begin(), admission_->end(), "trivial") == admission_->end()) {
+      admission_->push_back("trivial");
+    }
+  }
+  return *admission_;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Evaluator>> make_evaluator(const EvaluatorOptions& options) {
+  KE_ASSERT(options.oracle && options.target && options.clock && !options.runner_command.empty());
+  auto lock = std::make_unique<TimingLock>(options.device_lock);
+  Builder builder = TRY(Builder::create({options.target, options.limits, options.library_policy,
+                                         options.artifacts, lock.get(), options.clock}));
+  return std::unique_ptr<Evaluator>(
+      std::make_unique<Judge>(options, std::move(lock), std::move(builder)));
+}
+
+}  // namespace ke
