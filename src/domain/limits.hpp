@@ -9,10 +9,11 @@ namespace ke {
 
 struct Limits {
   Milliseconds compile_max{60'000};
-  Milliseconds call_max{20'000};         // one kernel call, at least; grows with the baseline
-  Milliseconds oracle_load_max{120'000}; // import, construction, export
-  Milliseconds oracle_set_max{120'000};  // one input set with its truth
-  int64_t runner_memory_bytes = 12_GiB;  // beyond the tensors that were handed in
+  Milliseconds call_max{20'000};           // one kernel call, at least; grows with the baseline
+  Milliseconds python_start_max{120'000};  // interpreter and import of torch
+  Milliseconds oracle_load_max{120'000};   // import, construction, export
+  Milliseconds oracle_set_max{120'000};    // one input set with its truth
+  int64_t runner_memory_bytes = 12_GiB;    // beyond the tensors that were handed in
   int64_t compile_memory_bytes = 4_GiB;
   int64_t oracle_memory_bytes = 20_GiB;
   int64_t scratch_bytes_max = 4_GiB;

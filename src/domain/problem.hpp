@@ -30,18 +30,18 @@ struct TensorSpec {
 enum class Precision : uint8_t { strict, ieee, tf32, kernelbench };
 
 struct Problem {
-  std::string name;  // path below the suite root, without .py: "level1/19_ReLU"
-  std::string path;  // the file
-  Digest digest;     // of file and sidecar
+  std::string name;                 // path below the suite root, without .py: "level1/19_ReLU"
+  std::string path;                 // the file
+  Digest digest;                    // of file and sidecar
   std::vector<TensorSpec> inputs;   // in the kernel contract's order
   std::vector<TensorSpec> outputs;  // contiguous
   std::optional<ir::Graph> graph;   // absent when the export failed: graph_error says why
   std::string graph_error;
-  bool float64_truth = true;        // false: the truth is in the problem's own precision
-  int64_t longest_reduction = 1;    // L of the error budget
-  int64_t flops = 0;                // of the graph as written (2 a multiply-add); 0 when unknown
-  double unit_roundoff = 0x1p-24;   // u of the problem's widest floating type
-  std::vector<std::string> flags;   // "random", "foldable"… as found while loading
+  bool float64_truth = true;       // false: the truth is in the problem's own precision
+  int64_t longest_reduction = 1;   // L of the error budget
+  int64_t flops = 0;               // of the graph as written (2 a multiply-add); 0 when unknown
+  double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
+  std::vector<std::string> flags;  // "random", "foldable"… as found while loading
   int64_t input_bytes() const;
   int64_t output_bytes() const;
 };

@@ -9,12 +9,12 @@ namespace ke {
 
 enum class Verdict : uint8_t {
   accepted,
-  compile_error,     // did not build, or lacks ke_launch
-  crashed,           // signal, exception, non-zero return, out of memory
+  compile_error,  // did not build, or lacks ke_launch
+  crashed,        // signal, exception, non-zero return, out of memory
   timed_out,
-  wrong_output,      // outside the error budget, wrong shape, type or count
-  out_of_bounds,     // touched a guard page or a canary
-  input_mutated,     // tried to write an input
+  wrong_output,   // outside the error budget, wrong shape, type or count
+  out_of_bounds,  // touched a guard page or a canary
+  input_mutated,  // tried to write an input
   nondeterministic,
   policy_violation,  // used what the library policy or the sandbox forbids
   implausible_time   // faster than the data can move

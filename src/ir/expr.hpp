@@ -27,15 +27,68 @@ struct TensorId {
 };
 
 enum class UnaryOp : uint8_t {
-  neg, abs, exp, exp2, expm1, log, log2, log10, log1p, sqrt, rsqrt, sin, cos, tan, asin, acos,
-  atan, sinh, cosh, tanh, asinh, acosh, atanh, erf, floor, ceil, trunc, round, sign, logical_not,
-  bit_not, is_nan, is_inf
+  neg,
+  abs,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  floor,
+  ceil,
+  trunc,
+  round,
+  sign,
+  logical_not,
+  bit_not,
+  is_nan,
+  is_inf
 };
 
 enum class BinaryOp : uint8_t {
-  add, sub, mul, div, floor_div, mod, fmod, pow, maximum, minimum, atan2, copysign,
-  eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor,
-  bit_and, bit_or, bit_xor, shift_left, shift_right
+  add,
+  sub,
+  mul,
+  div,
+  floor_div,
+  mod,
+  fmod,
+  pow,
+  maximum,
+  minimum,
+  atan2,
+  copysign,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or,
+  logical_xor,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right
 };
 
 struct Expr;
@@ -46,13 +99,14 @@ struct Expr {
 
   Kind kind = Kind::constant;
   DType dtype = DType::float32;
-  double float_value = 0;     // constant of a floating dtype
-  int64_t int_value = 0;      // constant of an integral or boolean dtype
-  int axis = -1;              // axis: position in [parallel..., reduction...] of the stage
-  TensorId tensor;            // load
+  double float_value = 0;  // constant of a floating dtype
+  int64_t int_value = 0;   // constant of an integral or boolean dtype
+  int axis = -1;           // axis: position in [parallel..., reduction...] of the stage
+  TensorId tensor;         // load
   UnaryOp unary = UnaryOp::neg;
   BinaryOp binary = BinaryOp::add;
-  std::vector<ExprPtr> operands;  // load: one int64 index a dimension; select: condition, then, else
+  std::vector<ExprPtr>
+      operands;  // load: one int64 index a dimension; select: condition, then, else
 };
 
 // --- Makers (they fold constants and the trivial identities of index arithmetic) ---------------
@@ -69,8 +123,8 @@ ExprPtr cast(DType dtype, ExprPtr a);  // no-op when the dtype is already that
 ExprPtr with_operands(const Expr& expr, std::vector<ExprPtr> operands);
 
 // --- Walks --------------------------------------------------------------------------------------
-bool same(const Expr& a, const Expr& b);          // structural equality
-std::string print(const Expr& expr);              // "add(load %2[i0, i1], 1.0:float32)"
+bool same(const Expr& a, const Expr& b);  // structural equality
+std::string print(const Expr& expr);      // "add(load %2[i0, i1], 1.0:float32)"
 // Replaces axis k by replacements[k] (null keeps it) throughout.
 ExprPtr substitute_axes(const ExprPtr& expr, const std::vector<ExprPtr>& replacements);
 // Calls visit on every node, parents first.
@@ -96,12 +150,13 @@ ExprPtr simplify_index(const ExprPtr& expr, const std::vector<int64_t>& extents)
 
 template <>
 inline constexpr std::array<std::string_view, 33> ke::kEnumNames<ke::ir::UnaryOp>{
-    "neg",  "abs",   "exp",   "exp2",  "expm1", "log",   "log2",  "log10",       "log1p",
-    "sqrt", "rsqrt", "sin",   "cos",   "tan",   "asin",  "acos",  "atan",        "sinh",
-    "cosh", "tanh",  "asinh", "acosh", "atanh", "erf",   "floor", "ceil",        "trunc",
-    "round", "sign", "logical_not", "bit_not", "is_nan", "is_inf"};
+    "neg",   "abs",   "exp",         "exp2",    "expm1",  "log",   "log2",  "log10", "log1p",
+    "sqrt",  "rsqrt", "sin",         "cos",     "tan",    "asin",  "acos",  "atan",  "sinh",
+    "cosh",  "tanh",  "asinh",       "acosh",   "atanh",  "erf",   "floor", "ceil",  "trunc",
+    "round", "sign",  "logical_not", "bit_not", "is_nan", "is_inf"};
 template <>
 inline constexpr std::array<std::string_view, 26> ke::kEnumNames<ke::ir::BinaryOp>{
-    "add", "sub", "mul", "div", "floor_div", "mod", "fmod", "pow", "maximum", "minimum", "atan2",
-    "copysign", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
-    "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"};
+    "add",     "sub",     "mul",     "div",        "floor_div",   "mod",        "fmod",
+    "pow",     "maximum", "minimum", "atan2",      "copysign",    "eq",         "ne",
+    "lt",      "le",      "gt",      "ge",         "logical_and", "logical_or", "logical_xor",
+    "bit_and", "bit_or",  "bit_xor", "shift_left", "shift_right"};
