@@ -22,7 +22,8 @@ GENERATED = ("tests/data/",)
 # rule, pattern, where it does not hold (path prefixes), reason
 BANS = [
     ("distribution", r"std::\w+_distribution", (), "differs between libraries; use base/rng"),
-    ("using-namespace", r"\busing namespace (?!std::chrono_literals)", (), "hides where a name comes from"),
+    ("using-namespace", r"\busing namespace (?!std::chrono_literals)", (),
+     "hides where a name comes from"),
     ("shared-ptr", r"std::shared_ptr", ("src/ir/",), "every lifetime should be visible"),
     ("clock", r"(system|steady|high_resolution)_clock::now", ("src/os/",), "time is injected"),
     ("random-device", r"std::random_device|\bs?rand\(\)", ("src/os/",), "randomness is injected"),
