@@ -5,23 +5,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from export import ExportedGraph
+if TYPE_CHECKING:
+    from export import ExportedGraph
 
 # Operations that only move or pick elements: exact in every type.
 MOVES = frozenset(
-    "view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach cat "
-    "stack split split_with_sizes unbind index index_select gather scatter index_put select_scatter "
-    "slice_scatter as_strided copy flip roll repeat constant_pad_nd unfold diagonal embedding full "
-    "full_like zeros zeros_like ones ones_like empty arange scalar_tensor lift_fresh_copy "
-    "where masked_fill relu abs neg max min amax amin maximum minimum clamp clamp_min clamp_max "
-    "max_pool2d_with_indices max_pool3d_with_indices sort topk argmax argmin eq ne lt le gt ge "
-    "logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not any all sign triu tril "
-    "hardtanh reflection_pad1d reflection_pad2d replication_pad2d upsample_nearest2d _unsafe_view "
-    "_adaptive_max_pool2d adaptive_max_pool2d max_pool2d max_pool3d fill copy_".split()
+    "_adaptive_max_pool2d _unsafe_view abs adaptive_max_pool2d alias all amax amin any arange "
+    "argmax argmin as_strided bitwise_and bitwise_not bitwise_or cat clamp clamp_max clamp_min "
+    "clone constant_pad_nd copy copy_ detach diagonal embedding empty eq expand fill flip full "
+    "full_like gather ge gt hardtanh index index_put index_select le lift_fresh_copy logical_and "
+    "logical_not logical_or lt masked_fill max max_pool2d max_pool2d_with_indices max_pool3d "
+    "max_pool3d_with_indices maximum min minimum ne neg ones ones_like permute reflection_pad1d "
+    "reflection_pad2d relu repeat replication_pad2d reshape roll scalar_tensor scatter select "
+    "select_scatter sign slice slice_scatter sort split split_with_sizes squeeze stack t topk "
+    "transpose tril triu unbind unfold unsqueeze upsample_nearest2d view where zeros "
+    "zeros_like".split()
 )
 # Results that change by a finite step when an operand changes a little; the number is which
 # result jumps (None: all).
@@ -32,19 +34,18 @@ JUMPS: dict[str, int | None] = dict.fromkeys(
 ) | {"max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "kthvalue": 1, "mode": 1, "cummax": 1,
      "cummin": 1}
 ACCUMULATES = frozenset(
-    "mm bmm addmm addmv mv dot convolution lstm gru rnn_tanh rnn_relu sum mean var var_mean std "
-    "prod cumsum cumprod _softmax _log_softmax native_layer_norm native_group_norm norm "
-    "linalg_vector_norm avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d "
-    "_adaptive_avg_pool3d _native_batch_norm_legit _native_batch_norm_legit_functional logsumexp "
-    "_native_batch_norm_legit_no_training native_batch_norm baddbmm "
-    "_scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention index_add "
-    "scatter_add scatter_reduce _embedding_bag upsample_bilinear2d _cdist_forward "
-    "grid_sampler_2d".split()
+    "_adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax "
+    "_native_batch_norm_legit _native_batch_norm_legit_functional "
+    "_native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu _softmax "
+    "addmm addmv avg_pool1d avg_pool2d avg_pool3d baddbmm bmm convolution cumprod cumsum dot "
+    "grid_sampler_2d gru index_add linalg_vector_norm logsumexp lstm mean mm mv native_batch_norm "
+    "native_group_norm native_layer_norm norm prod rnn_relu rnn_tanh scaled_dot_product_attention "
+    "scatter_add scatter_reduce std sum upsample_bilinear2d var var_mean".split()
 )
 RANDOM = frozenset(
-    "rand randn randint rand_like randn_like randint_like randperm bernoulli native_dropout dropout "
-    "multinomial normal normal_functional uniform exponential rrelu_with_noise cauchy geometric "
-    "log_normal rrelu_with_noise_functional".split()
+    "bernoulli cauchy dropout exponential geometric log_normal multinomial native_dropout normal "
+    "normal_functional rand rand_like randint randint_like randn randn_like randperm "
+    "rrelu_with_noise rrelu_with_noise_functional uniform".split()
 )
 
 

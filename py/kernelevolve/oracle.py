@@ -2,9 +2,9 @@
 """The oracle: one trusted PyTorch process per problem.
 
 Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets. Requests are JSON lines {"do": …},
-answers {"ok": …} or {"error": {"code", "message"}}; {"stage": …} lines before an answer say what is
-running, so that a crash or a time limit can be blamed. Standard output and error are not ours: the
-problem file may print what it likes.
+answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before an answer say what of
+the problem is running, so that a crash or a time limit can be blamed. Standard output and error are
+not ours: the problem file may print what it likes.
 """
 
 from __future__ import annotations
@@ -74,12 +74,14 @@ class Oracle:
         self.channel.send({"stage": name})
 
     def _load(self, request: Json) -> None:
-        from description import describe_problem
         from problem import load
-        from sets import SetMaker
 
         self.problem = load(self.options, self._stage)
         self._stage("forward()")
+        # Imported late: torch.export costs two seconds, which a faulty file need not wait for.
+        from description import describe_problem
+        from sets import SetMaker
+
         description, traits, wide = describe_problem(self.problem)
         self.maker = SetMaker(self.problem, traits, wide)
         gc.collect()
@@ -139,7 +141,6 @@ class Oracle:
 def import_torch(channel: Channel) -> bool:
     try:
         import torch
-        import torch.export._trace
     except Exception as error:  # noqa: BLE001  a broken installation may raise anything
         message = (
             f"PyTorch cannot be imported by {sys.executable} ({type(error).__name__}: {error}); "
@@ -168,6 +169,7 @@ def main() -> None:
     options = Options(**request["options"])
     compiler = start_compile_process(options, compile_fd, [judge_fd])
     torch.set_num_threads(options.threads)
+    judge.send({"ok": {}})
     with contextlib.suppress(Closed, OSError):
         Oracle(judge, compiler, options).serve()
     os._exit(0)

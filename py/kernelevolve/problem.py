@@ -36,7 +36,7 @@ DTYPE_NAMES: dict[torch.dtype, str] = {
     torch.uint8: "uint8",
     torch.bool: "boolean",
 }
-DTYPES = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+NARROW = {"fp16": torch.float16, "bf16": torch.bfloat16}  # Options.dtype, besides "as-is"
 PRECISIONS = ("strict", "ieee", "tf32", "kernelbench")
 Report = Callable[[str], None]  # told the stage that starts, for blame after a crash
 
@@ -165,7 +165,7 @@ def flatten_arguments(problem: LoadedProblem, drawn: Any) -> tuple[list[Any], An
             "arguments of forward()"
         )
     leaves, tree = _pytree.tree_flatten(list(drawn))
-    wanted = DTYPES.get(problem.options.dtype)
+    wanted = NARROW.get(problem.options.dtype)
     for position, leaf in enumerate(leaves):
         if not isinstance(leaf, torch.Tensor):
             continue
@@ -251,15 +251,15 @@ def _build_model(options: Options, module: types.ModuleType) -> torch.nn.Module:
     if not isinstance(model, torch.nn.Module):
         raise ProblemError(f"{path}: Model is no torch.nn.Module; derive it from torch.nn.Module")
     if options.dtype != "as-is":
-        model.to(DTYPES[options.dtype])
+        model.to(NARROW[options.dtype])
     return model
 
 
 def argument_names(module: types.ModuleType, count: int) -> list[str]:
     try:
         parameters = inspect.signature(module.Model.forward).parameters.values()
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        names = names[1:]
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [p.name for p in parameters if p.kind in by_position][1:]
     except (TypeError, ValueError):
         names = []
     return names + [f"argument{i}" for i in range(len(names), count)]
@@ -271,11 +271,10 @@ def _argument_specs(problem: LoadedProblem, drawn: Any, leaves: list[Any]) -> li
     specs = []
     for (keys, _), leaf in zip(paths, leaves, strict=True):
         if isinstance(leaf, torch.Tensor):
-            name = ".".join([names[keys[0].idx], *(str(getattr(k, "idx", getattr(k, "key", k)))
-                                                   for k in keys[1:])])
-            specs.append(
-                Spec(name, "argument", leaf.dtype, list(leaf.shape), normal_strides(leaf))
-            )
+            inner = [str(getattr(k, "idx", getattr(k, "key", k))) for k in keys[1:]]
+            name = ".".join([names[keys[0].idx], *inner])
+            shape = list(leaf.shape)
+            specs.append(Spec(name, "argument", leaf.dtype, shape, normal_strides(leaf)))
     return specs
 
 
@@ -300,9 +299,9 @@ def _state_specs(problem: LoadedProblem) -> list[Spec]:
                     f"{path}: the {kind} '{name}' has no shape yet; use modules that are not lazy"
                 )
             check_tensor(path, f"the {kind} '{name}'", tensor)
-            strides = normal_strides(tensor) if is_dense(tensor) else dense_strides(
-                list(tensor.shape))
-            specs.append(Spec(name, kind, tensor.dtype, list(tensor.shape), strides))
+            shape = list(tensor.shape)
+            strides = normal_strides(tensor) if is_dense(tensor) else dense_strides(shape)
+            specs.append(Spec(name, kind, tensor.dtype, shape, strides))
     return specs
 
 

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "domain/evaluation.hpp"
+#include "domain/limits.hpp"
 #include "domain/problem.hpp"
 #include "os/shared_memory.hpp"
 
@@ -26,8 +27,8 @@ struct SetRequest {
   bool with_truth = true;  // false: inputs alone, to rotate through while timing
 };
 
-// One tensor in a memory file whose data ends less than 64 bytes before the end of the file, so that
-// a mapping followed by a guard page catches overruns. offset is a multiple of 64; the bytes
+// One tensor in a memory file whose data ends less than 64 bytes before the end of the file, so
+// that a mapping followed by a guard page catches overruns. offset is a multiple of 64; the bytes
 // around the data are canary (random, different in each file).
 struct TensorMemory {
   os::SharedMemory memory;
@@ -37,20 +38,20 @@ struct TensorMemory {
 
 // Expected values of one output. Never leaves the judge.
 struct OutputTruth {
-  os::SharedMemory values;   // float64 for floating outputs (dense, contiguous); else the dtype
-  os::SharedMemory ignore;   // one byte an element, 1 = not graded; empty when all are graded
-  double rms_truth = 0;      // over finite elements
-  double pytorch_rms = 0;    // error of PyTorch in the problem's precision, absolute
+  os::SharedMemory values;  // float64 for floating outputs (dense, contiguous); else the dtype
+  os::SharedMemory ignore;  // one byte an element, 1 = not graded; empty when all are graded
+  double rms_truth = 0;     // over finite elements
+  double pytorch_rms = 0;   // error of PyTorch in the problem's precision, absolute
   double pytorch_max = 0;
-  double atol = 0, rtol = 0; // the problem's elementwise tolerance
+  double atol = 0, rtol = 0;         // the problem's elementwise tolerance
   bool any_non_finite_kind = false;  // behind a product: any non-finite value matches another
 };
 
 struct InputSet {
   int64_t id = 0;  // the oracle's handle, for ring() and release()
   SetRequest request;
-  std::vector<TensorMemory> inputs;   // in the contract's order; judge maps, then seals (D2)
-  std::vector<OutputTruth> truths;    // one an output; empty when not requested
+  std::vector<TensorMemory> inputs;  // in the contract's order; judge maps, then seals (D2)
+  std::vector<OutputTruth> truths;   // one an output; empty when not requested
 };
 
 enum class BaselineState : uint8_t { absent, building, ready, failed };
@@ -77,14 +78,15 @@ class Oracle {
 };
 
 struct OracleOptions {
-  std::string python;        // interpreter with torch
+  std::string python;  // interpreter with torch
   std::string problem_path;
   std::string problem_name;
   Precision precision = Precision::strict;
   std::string dtype = "as-is";  // or fp16, bf16
   uint64_t seed = 0;            // secret, per run
   int32_t threads = 1;
-  std::string cache_dir;        // torch.compile's cache and the unpacked Python files
+  std::string cache_dir;  // torch.compile's cache and the unpacked Python files
+  Limits limits;          // python_start_max and oracle_*
 };
 
 // Fails with Errc::invalid and one sentence when the problem file is at fault, with

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starts the Python process and turns calls into requests. The oracle serves one socket; a second
+// process, forked from it before anything ran, builds and runs torch.compile and serves another.
+#include "oracle/oracle.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "base/json.hpp"
+#include "oracle/connection.hpp"
+#include "oracle/protocol.hpp"
+#include "oracle/python_room.hpp"
+#include "os/clock.hpp"
+#include "os/file_system.hpp"
+#include "os/process.hpp"
+#include "os/sandbox.hpp"
+#include "os/socket.hpp"
+
+namespace ke {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kProblemBytesMax = 64 << 20;
+constexpr int kJudgeFd = 3, kCompileFd = 4;  // numbers in the child
+
+class ProcessOracle final : public Oracle {
+ public:
+  ProcessOracle(OracleOptions options, os::Child child, os::FileDescriptor judge,
+                os::FileDescriptor compile)
+      : options_(std::move(options)),
+        child_(std::move(child)),
+        main_(std::move(judge), &child_, blame()),
+        compile_(std::move(compile), nullptr, blame()) {}
+
+  Result<void> load(Digest digest);
+
+  const Problem& problem() const override { return problem_; }
+  Result<InputSet> make_set(const SetRequest& request) override;
+  void release(int64_t set_id) override;
+  Result<BaselineState> baseline(BaselineKind kind) override;
+  Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
+  void pause() override;
+  void resume() override;
+
+ private:
+  oracle::Blame blame() const {
+    return {options_.problem_path, options_.python, options_.limits.oracle_memory_bytes};
+  }
+  Nanoseconds set_max() const { return options_.limits.oracle_set_max; }
+  Result<void> hold_compile(bool held);
+  Result<void> build_compile();
+  Result<Nanoseconds> ring_on(oracle::Connection& connection, const std::vector<int64_t>& set_ids);
+
+  OracleOptions options_;
+  os::SystemClock clock_;
+  os::Child child_;
+  oracle::Connection main_;
+  oracle::Connection compile_;
+  Problem problem_;
+  std::vector<std::string> mutated_, reassigned_;
+  BaselineState compile_state_ = BaselineState::absent;
+  bool compile_held_ = false;  // stopped, with its compilers
+  bool paused_ = false;
+};
+
+Result<void> ProcessOracle::load(Digest digest) {
+  const Json start{{"do", "start"},
+                   {"options",
+                    {{"path", options_.problem_path},
+                     {"dtype", options_.dtype},
+                     {"seed", options_.seed},
+                     {"threads", options_.threads},
+                     {"cache_dir", options_.cache_dir},
+                     {"memory_bytes", options_.limits.oracle_memory_bytes}}}};
+  TRY(main_.ask(start, options_.limits.python_start_max));
+  const Json answer = TRY(main_.ask(Json{{"do", "load"}}, options_.limits.oracle_load_max));
+  oracle::Description description = TRY(oracle::decode_description(answer));
+  problem_ = std::move(description.problem);
+  problem_.name = options_.problem_name;
+  problem_.path = options_.problem_path;
+  problem_.digest = digest;
+  mutated_ = std::move(description.mutated);
+  reassigned_ = std::move(description.reassigned);
+  return {};
+}
+
+Result<InputSet> ProcessOracle::make_set(const SetRequest& request) {
+  resume();
+  TRY(main_.send(Json{{"do", "make_set"},
+                      {"kind", enum_name(request.kind)},
+                      {"seed", request.seed},
+                      {"with_truth", request.with_truth}}));
+  oracle::Descriptors descriptors;
+  const Json answer = TRY(main_.receive(descriptors, set_max()));
+  oracle::MadeSet made = TRY(oracle::decode_set(answer, problem_, std::move(descriptors)));
+  if (!made.float64_truth) problem_.float64_truth = false;
+  made.set.request = request;
+  return std::move(made.set);
+}
+
+void ProcessOracle::release(int64_t set_id) {
+  const bool was_paused = paused_;
+  resume();
+  // A failure means that the oracle has gone, and the set with it.
+  (void)main_.ask(Json{{"do", "release"}, {"set", set_id}}, set_max());
+  if (was_paused) pause();
+}
+
+Result<void> ProcessOracle::hold_compile(bool held) {
+  if (held == compile_held_ || compile_state_ == BaselineState::absent) return {};
+  TRY(main_.ask(Json{{"do", "hold"}, {"held", held}}, set_max()));
+  compile_held_ = held;
+  return {};
+}
+
+Result<void> ProcessOracle::build_compile() {
+  resume();
+  TRY(compile_.send(Json{{"do", "build"}, {"mutated", mutated_}, {"reassigned", reassigned_}}));
+  compile_state_ = BaselineState::building;
+  return {};
+}
+
+Result<BaselineState> ProcessOracle::baseline(BaselineKind kind) {
+  if (kind == BaselineKind::eager) return BaselineState::ready;
+  if (compile_state_ == BaselineState::absent) {
+    TRY(build_compile());
+  } else if (compile_state_ == BaselineState::building && compile_.answer_ready()) {
+    Result<Json> built = compile_.receive(set_max());
+    compile_state_ = built ? BaselineState::ready : BaselineState::failed;
+  }
+  return compile_state_;
+}
+
+Result<Nanoseconds> ProcessOracle::ring_on(oracle::Connection& connection,
+                                           const std::vector<int64_t>& set_ids) {
+  TRY(connection.ask(Json{{"do", "ring"}, {"sets", set_ids}}, set_max()));
+  const Nanoseconds start = clock_.now();
+  TRY(connection.ring(set_max()));
+  return clock_.now() - start;
+}
+
+Result<Nanoseconds> ProcessOracle::ring(BaselineKind kind, const std::vector<int64_t>& set_ids) {
+  if (kind == BaselineKind::eager) {
+    // The compile process stands still while the bell rings: the oracle sees to that.
+    if (paused_) child_.signal_group(SIGCONT);
+    paused_ = false;
+    return ring_on(main_, set_ids);
+  }
+  if (compile_state_ != BaselineState::ready) {
+    return Error{Errc::unavailable, "the torch.compile baseline is not ready"};
+  }
+  resume();
+  TRY(main_.ask(Json{{"do", "share"}, {"sets", set_ids}}, set_max()));
+  return ring_on(compile_, set_ids);
+}
+
+void ProcessOracle::pause() {
+  if (paused_) return;
+  // A failure means that the oracle has gone; then there is nothing to stop.
+  (void)hold_compile(true);
+  child_.signal_group(SIGSTOP);
+  paused_ = true;
+}
+
+void ProcessOracle::resume() {
+  if (paused_) child_.signal_group(SIGCONT);
+  paused_ = false;
+  (void)hold_compile(false);
+}
+
+// Digest of the file and its sidecar.
+Result<Digest> digest_of_problem(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return Error{Errc::invalid,
+                 fmt::format("the problem file {} does not exist; check its path", path)};
+  }
+  if (!fs::is_regular_file(path, error)) {
+    return Error{Errc::invalid, fmt::format("{} is not a file; name a Python file", path)};
+  }
+  Result<std::string> text = os::read_file(path, kProblemBytesMax);
+  if (!text) return Error{Errc::invalid, text.error().to_string()};
+  const fs::path sidecar = fs::path(path).replace_extension(".toml");
+  if (fs::exists(sidecar, error)) {
+    text->append(1, '\0').append(TRY(os::read_file(sidecar, kProblemBytesMax)));
+  }
+  return digest_of(*text);
+}
+
+Result<std::string> absolute_python(const std::string& python) {
+  Result<fs::path> found = os::find_program(python);
+  if (found) return fs::absolute(*found).lexically_normal().string();
+  return Error{Errc::unavailable,
+               fmt::format("there is no Python interpreter '{}'; install one with torch", python)};
+}
+
+Result<os::Child> start_python(const OracleOptions& options, const os::Room& room, int judge,
+                               int compile) {
+  const fs::path script = TRY(oracle::unpack_python(options.cache_dir));
+  os::ProcessOptions process;
+  process.argv = {options.python, "-I", script.string(), std::to_string(kJudgeFd),
+                  std::to_string(kCompileFd)};
+  process.environment = oracle::python_environment(options.cache_dir);
+  process.error = os::Stream::pipe;
+  process.descriptors = {{judge, kJudgeFd}, {compile, kCompileFd}};
+  process.limits.data_bytes = options.limits.oracle_memory_bytes;
+  process.limits.open_files = 1 << 16;
+  process.room = &room;
+  return os::spawn(process);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& given) {
+  OracleOptions options = given;
+  if (options.dtype != "as-is" && options.dtype != "fp16" && options.dtype != "bf16") {
+    return Error{Errc::invalid,
+                 fmt::format("there is no type '{}'; use as-is, fp16 or bf16", options.dtype)};
+  }
+  const Digest digest = TRY(digest_of_problem(options.problem_path));
+  options.python = TRY(absolute_python(options.python));
+  options.problem_path = fs::absolute(options.problem_path).lexically_normal().string();
+  options.cache_dir = fs::absolute(options.cache_dir).lexically_normal().string();
+  TRY(os::make_directories(options.cache_dir));
+  auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
+  auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
+  const os::Room room = TRY(
+      oracle::prepare_python_room({.python = options.python,
+                                   .problem_folder = fs::path(options.problem_path).parent_path(),
+                                   .cache_dir = options.cache_dir,
+                                   .memory_bytes = options.limits.oracle_memory_bytes}));
+  os::Child child = TRY(start_python(options, room, judge.second.get(), compile.second.get()));
+  judge.second.reset();
+  compile.second.reset();
+  auto oracle = std::make_unique<ProcessOracle>(std::move(options), std::move(child),
+                                                std::move(judge.first), std::move(compile.first));
+  TRY(oracle->load(digest));
+  return std::unique_ptr<Oracle>(std::move(oracle));
+}
+
+}  // namespace ke

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A virtual environment's interpreter is a link; its library lies where pyvenv.cfg says (PEP 405).
+#include "oracle/python_room.hpp"
+
+#include <algorithm>
+
+#include "base/digest.hpp"
+#include "embedded/ke_oracle_python.hpp"
+#include "os/file_system.hpp"
+
+namespace ke::oracle {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kConfigBytesMax = 64 << 10;
+constexpr int64_t kRoomTmpBytes = 1 << 30;
+
+Result<void> write_missing(const fs::path& path, std::string_view contents) {
+  Result<std::string> found = os::read_file(path, static_cast<int64_t>(contents.size()) + 1);
+  if (found && *found == contents) return {};
+  return os::write_file_atomically(path, contents);
+}
+
+// The folder of the interpreter that a virtual environment is based on, or nothing.
+fs::path base_folder(const fs::path& environment) {
+  Result<std::string> config = os::read_file(environment / "pyvenv.cfg", kConfigBytesMax);
+  if (!config) return {};
+  constexpr std::string_view kKey = "home = ";
+  const size_t start = config->find(kKey);
+  if (start == std::string::npos) return {};
+  const size_t from = start + kKey.size();
+  return fs::path(config->substr(from, config->find('\n', from) - from)).parent_path();
+}
+
+void show(std::vector<os::VisiblePath>& paths, const fs::path& path, bool writable) {
+  if (path.empty() || path == path.root_path()) return;
+  const std::string host = path.string();
+  for (const os::VisiblePath& shown : paths) {
+    const bool inside = host == shown.host || host.starts_with(shown.host + "/");
+    if (inside && shown.writable == writable) return;
+  }
+  paths.push_back(os::VisiblePath{.host = host, .writable = writable, .optional = true});
+}
+
+}  // namespace
+
+Result<fs::path> unpack_python(const fs::path& cache_dir) {
+  std::string all;
+  for (const embedded::EmbeddedFile& file : embedded::ke_oracle_python_files()) {
+    all.append(file.name).append(1, '\n').append(file.contents);
+  }
+  const fs::path folder = cache_dir / ("oracle-" + digest_of(all).short_hex());
+  TRY(os::make_directories(folder));
+  for (const embedded::EmbeddedFile& file : embedded::ke_oracle_python_files()) {
+    TRY(write_missing(folder / file.name, file.contents));
+  }
+  return folder / "oracle.py";
+}
+
+std::vector<std::string> python_environment(const fs::path& cache_dir) {
+  std::vector<std::string> environment = os::minimal_environment("/tmp");
+  // mmap_max=0 takes every block from the heap, trim_threshold never gives it back, hugetlb=1
+  // advises huge pages (glibc's manual, "Memory Allocation Tunables").
+  environment.push_back(
+      "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776:"
+      "glibc.malloc.hugetlb=1");
+  environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache_dir / "inductor").string());
+  environment.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // compilers stay in one process group
+  return environment;
+}
+
+Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
+  os::RoomOptions options;
+  options.paths = os::toolchain_paths();
+  options.system_calls = os::SystemCalls::all;
+  options.tmp_bytes = kRoomTmpBytes;
+  options.memory_bytes = needs.memory_bytes;
+  const fs::path python(needs.python);
+  const fs::path environment = python.parent_path().parent_path();
+  show(options.paths, environment, false);
+  show(options.paths, base_folder(environment), false);
+  std::error_code error;
+  const fs::path real = fs::canonical(python, error);
+  if (!error) show(options.paths, real.parent_path().parent_path(), false);
+  show(options.paths, "/sys/devices/system", false);  // processor topology
+  show(options.paths, "/sys/kernel/mm", false);       // huge page sizes
+  show(options.paths, needs.problem_folder, false);
+  show(options.paths, needs.cache_dir, true);
+  return os::Room::prepare(options);
+}
+
+}  // namespace ke::oracle

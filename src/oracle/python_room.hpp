@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the oracle's Python runs: the embedded files unpacked by digest, a scrubbed environment,
+// and a locked room that shows the interpreter, the problem's folder and the cache, without a
+// network.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "os/sandbox.hpp"
+
+namespace ke::oracle {
+
+// Writes the embedded files below cache_dir, once a version; returns the path of oracle.py.
+Result<std::filesystem::path> unpack_python(const std::filesystem::path& cache_dir);
+
+// PATH, HOME and the like, and an allocator that keeps its memory: PyTorch's outputs then cost no
+// page faults after the first call, as a kernel's that are handed in do not. That is the library's
+// best side.
+std::vector<std::string> python_environment(const std::filesystem::path& cache_dir);
+
+// All paths absolute.
+struct RoomNeeds {
+  std::string python;
+  std::filesystem::path problem_folder;
+  std::filesystem::path cache_dir;  // writable inside
+  int64_t memory_bytes = 0;
+};
+Result<os::Room> prepare_python_room(const RoomNeeds& needs);
+
+}  // namespace ke::oracle

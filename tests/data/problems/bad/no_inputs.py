@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_init_inputs():
+    return []

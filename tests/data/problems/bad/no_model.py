@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+import torch
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []

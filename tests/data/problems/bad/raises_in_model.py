@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.width = {}["width"]
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []

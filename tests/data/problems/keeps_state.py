@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""forward() replaces an attribute, which torch.export refuses: no graph, but still a problem."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = torch.ones(4)
+
+    def forward(self, x):
+        self.hidden = torch.tanh(self.hidden + x)
+        return self.hidden
+
+
+def get_inputs():
+    return [torch.randn(4)]
+
+
+def get_init_inputs():
+    return []
