@@ -82,8 +82,19 @@ bool merge_division(Address& address) {
 
 }  // namespace
 
+// Lines longer than 100 columns go on below, four blanks deeper; comments and pragmas stay whole.
 void CodeWriter::line(std::string_view text) {
-  if (!text.empty()) text_.append(static_cast<size_t>(level_) * 2, ' ').append(text);
+  size_t indent = static_cast<size_t>(level_) * 2;
+  const size_t own = std::min(text.find_first_not_of(' '), text.size());
+  const bool breakable = own < text.size() && text[own] != '#' && text.substr(own, 2) != "//";
+  while (breakable && indent + text.size() > 100) {
+    const size_t space = text.rfind(' ', 100 - indent);
+    if (space == std::string_view::npos || space <= own + 4) break;
+    text_.append(indent, ' ').append(text.substr(0, space)) += '\n';
+    text = text.substr(space + 1);
+    indent = static_cast<size_t>(level_) * 2 + own + 4;
+  }
+  if (!text.empty()) text_.append(indent, ' ').append(text);
   text_ += '\n';
 }
 
@@ -185,18 +196,17 @@ std::string comment(std::string_view text) {
 }
 
 Address address_of(const ir::Tensor& tensor, const std::vector<ExprPtr>& indices) {
-  KE_ASSERT(indices.size() == tensor.shape.size());
-  Address address;
-  int64_t contiguous = 1;
-  std::vector<int64_t> strides = tensor.strides;
-  if (strides.size() != indices.size()) {
-    strides.assign(indices.size(), 1);
-    for (size_t d = indices.size(); d-- > 0;) {
-      strides[d] = contiguous;
-      contiguous *= tensor.shape[d];
-    }
+  // Extents are not known here; i / K * K + i % K is i for every i that is not negative.
+  constexpr int64_t kUnknownExtent = int64_t{1} << 40;
+  int axes = 0;
+  for (const ExprPtr& index : indices) {
+    walk(index, [&](const Expr& e) {
+      if (e.kind == Expr::Kind::axis) axes = std::max(axes, e.axis + 1);
+    });
   }
-  for (size_t d = 0; d < indices.size(); ++d) add_term(address, indices[d], strides[d]);
+  const std::vector<int64_t> extents(static_cast<size_t>(axes), kUnknownExtent);
+  Address address;
+  add_term(address, ir::element_offset(tensor, indices, extents), 1);
   while (merge_division(address)) {
   }
   std::erase_if(address.terms, [](const Address::Term& t) { return t.coefficient == 0; });

@@ -153,6 +153,19 @@ int natural_lanes(const ir::Program& program, const ir::FusedKernel& kernel,
   return machine.vector_bytes / (narrow == 0 && wide > 0 ? 8 : 4);
 }
 
+bool stores_aligned(const ir::Program& program, const ir::FusedStage& stage, int lane_axis,
+                    int lanes) {
+  const ir::DType dtype = program.tensor(stage.output).dtype;
+  const int64_t step = 32 / bytes_of(dtype);
+  if (bytes_of(dtype) < 4 || lanes % step != 0) return false;
+  const target::Address address = target::address_of(program.tensor(stage.output), stage.store);
+  if (!address.is_affine() || address.base % step != 0) return false;
+  for (const target::Address::Term& term : address.terms) {
+    if (term.factor->axis != lane_axis && term.coefficient % step != 0) return false;
+  }
+  return address.coefficient_of_axis(lane_axis) == 1;
+}
+
 std::vector<double> lane_scores(const ir::Program& program, const ir::FusedStage& stage,
                                 int axis_count) {
   const std::vector<Access> touched = accesses(program, stage, {});

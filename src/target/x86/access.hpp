@@ -44,6 +44,11 @@ inline constexpr double kForkJoinNs = 4000;  // one parallel_for
 std::vector<double> lane_scores(const ir::Program& program, const ir::FusedStage& stage,
                                 int axis_count);
 
+// Whether every vector of the stage's store along the lane axis begins at a multiple of 32 bytes,
+// as streaming stores demand.
+bool stores_aligned(const ir::Program& program, const ir::FusedStage& stage, int lane_axis,
+                    int lanes);
+
 // C variables for axes: their names, made different from every tensor of the program.
 std::vector<std::string> axis_variables(const PrintContext& context,
                                         const std::vector<ir::Axis>& axes);

@@ -36,19 +36,21 @@ int64_t elements_of(const Tensor& tensor) {
 // Words that tensors may not be called in the printed code.
 bool is_taken(std::string_view name) {
   constexpr std::string_view words[] = {
-      "alignas",  "alignof", "and",      "asm",       "auto",      "bool",     "break",
-      "case",     "catch",   "char",     "class",     "const",     "continue", "default",
-      "delete",   "do",      "double",   "else",      "enum",      "explicit", "export",
-      "extern",   "false",   "float",    "for",       "friend",    "goto",     "if",
-      "inline",   "int",     "long",     "mutable",   "namespace", "new",      "not",
-      "operator", "or",      "private",  "protected", "public",    "register", "requires",
-      "return",   "short",   "signed",   "sizeof",    "static",    "struct",   "switch",
-      "template", "this",    "throw",    "true",      "try",       "typedef",  "typeid",
-      "typename", "union",   "unsigned", "using",     "virtual",   "void",     "volatile",
-      "while",    "xor",     "concept",  "constexpr", "decltype",  "noexcept", "nullptr",
-      "inputs",   "outputs", "context",  "scratch",   "task",      "tasks",    "arguments",
-      "argument", "lane",    "first",    "last",      "row",       "begin",    "end",
-      "part",     "main",    "ke_launch"};
+      "alignas",  "alignof", "and",       "asm",       "auto",      "bool",     "break",
+      "case",     "catch",   "char",      "class",     "const",     "continue", "default",
+      "delete",   "do",      "double",    "else",      "enum",      "explicit", "export",
+      "extern",   "false",   "float",     "for",       "friend",    "goto",     "if",
+      "inline",   "int",     "long",      "mutable",   "namespace", "new",      "not",
+      "operator", "or",      "private",   "protected", "public",    "register", "requires",
+      "return",   "short",   "signed",    "sizeof",    "static",    "struct",   "switch",
+      "template", "this",    "throw",     "true",      "try",       "typedef",  "typeid",
+      "typename", "union",   "unsigned",  "using",     "virtual",   "void",     "volatile",
+      "while",    "xor",     "concept",   "constexpr", "decltype",  "noexcept", "nullptr",
+      "inputs",   "outputs", "context",   "scratch",   "task",      "tasks",    "arguments",
+      "argument", "lane",    "first",     "last",      "row",       "begin",    "end",
+      "part",     "main",    "ke_launch", "term",      "single",    "value",    "best",
+      "where",    "better",  "total",     "same",      "lanes",     "block",    "outer",
+      "from",     "to",      "row_end"};
   return std::find(std::begin(words), std::end(words), name) != std::end(words);
 }
 

@@ -55,20 +55,10 @@ Loops loops_of(const Program& program, const FusedKernel& kernel, const MachineP
   return loops;
 }
 
-// Streaming stores need every vector of every store aligned to its own 32 bytes.
 bool can_stream(const Program& program, const FusedKernel& kernel, const Loops& loops) {
   if (loops.lane_axis < 0) return false;
   for (const FusedStage& stage : kernel.stages) {
-    const ir::DType dtype = program.tensor(stage.output).dtype;
-    const int64_t step = 32 / bytes_of(dtype);
-    if (bytes_of(dtype) < 4 || loops.lanes % step != 0) return false;
-    const target::Address address = target::address_of(program.tensor(stage.output), stage.store);
-    if (!address.is_affine() || address.base % step != 0) return false;
-    for (const target::Address::Term& term : address.terms) {
-      const bool lane = term.factor->axis == loops.lane_axis;
-      if (lane ? term.coefficient != 1 : term.coefficient % step != 0) return false;
-    }
-    if (address.coefficient_of_axis(loops.lane_axis) != 1) return false;
+    if (!stores_aligned(program, stage, loops.lane_axis, loops.lanes)) return false;
   }
   return true;
 }

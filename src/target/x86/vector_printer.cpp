@@ -22,6 +22,17 @@ bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bf
 
 bool is_atom(std::string_view text) { return text.find_first_of(" ([{") == std::string_view::npos; }
 
+// "(a + b)" as "a + b", when the first parenthesis closes at the very end.
+std::string_view without_parentheses(std::string_view text) {
+  if (text.size() < 2 || text.front() != '(') return text;
+  int depth = 0;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return text;
+  }
+  return text.substr(1, text.size() - 2);
+}
+
 std::string_view stem_of(const Expr& expr, const PrintContext& context) {
   switch (expr.kind) {
     case Kind::load:
@@ -169,7 +180,7 @@ Value VectorPrinter::named(const Value& value, std::string_view stem) {
   const std::string name = context_.fresh(std::string(stem) + "_");
   const std::string type = value.vector ? vector_type(context_, value.dtype, lanes_)
                                         : std::string(target::compute_type(value.dtype));
-  sink_->line(fmt::format("const {} {} = {};", type, name, value.text));
+  sink_->line(fmt::format("const {} {} = {};", type, name, without_parentheses(value.text)));
   frames_.back().names[value.text] = name;
   return {name, value.dtype, value.vector};
 }
@@ -181,7 +192,8 @@ Value VectorPrinter::emit(const ExprPtr& expr) {
   const bool hoist = lane_axis_ >= 0 && !vector && frames_.size() == 1;
   if (hoist) sink_ = &invariant_;
   Value value = make(expr, vector);
-  const bool inside = lane_axis_ >= 0 && !vector && !scalar_mode_;
+  const bool inside =
+      (lane_axis_ >= 0 && !vector && !scalar_mode_) || (vector && expr->kind == Kind::load);
   const bool shared = uses_[expr.get()] > 1 || inside || value.text.size() > kLongestInline;
   const bool trivial = is_atom(value.text) || expr->kind == Kind::axis;
   if (shared && !trivial) value = named(value, stem_of(*expr, context_));
