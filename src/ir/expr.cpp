@@ -23,6 +23,10 @@ bool is_one(const ExprPtr& e) {
   return is_constant(e) && (is_floating(e->dtype) ? e->float_value == 1.0 : e->int_value == 1);
 }
 
+// Half arithmetic happens in float32 and is rounded by casts alone, so a half constant can hold no
+// intermediate result: operations on them are left alone.
+bool folds(DType dtype) { return dtype != DType::float16 && dtype != DType::bfloat16; }
+
 Scalar scalar_of(const Expr& e) { return {.real = e.float_value, .integer = e.int_value}; }
 
 ExprPtr from_scalar(DType dtype, Scalar value) {
@@ -160,7 +164,9 @@ ExprPtr load(TensorId tensor, DType dtype, std::vector<ExprPtr> indices) {
 ExprPtr unary(UnaryOp op, ExprPtr a) {
   KE_ASSERT(a && accepts(op, a->dtype));
   const DType dtype = result_dtype(op, a->dtype);
-  if (is_constant(a)) return from_scalar(dtype, evaluate(op, a->dtype, scalar_of(*a)));
+  if (is_constant(a) && folds(dtype)) {
+    return from_scalar(dtype, evaluate(op, a->dtype, scalar_of(*a)));
+  }
   auto e = std::make_shared<Expr>();
   e->kind = Expr::Kind::unary;
   e->dtype = dtype;
@@ -173,10 +179,10 @@ ExprPtr binary(BinaryOp op, ExprPtr a, ExprPtr b) {
   KE_ASSERT(a && b && a->dtype == b->dtype && accepts(op, a->dtype));
   const DType operand = a->dtype;
   const DType dtype = result_dtype(op, operand);
-  if (is_constant(a) && is_constant(b)) {
+  if (is_constant(a) && is_constant(b) && folds(dtype)) {
     return from_scalar(dtype, evaluate(op, operand, scalar_of(*a), scalar_of(*b)));
   }
-  if (is_constant(a) && commutes(op)) std::swap(a, b);
+  if (is_constant(a) && !is_constant(b) && commutes(op)) std::swap(a, b);
   if ((op == BinaryOp::mul || op == BinaryOp::div) && is_one(b)) return a;
   if (operand == DType::int64) {
     if (ExprPtr folded = fold_index(op, a, b)) return folded;
