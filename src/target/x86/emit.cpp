@@ -253,11 +253,15 @@ class Assembler {
 
   void print_check_helper() {
     if (program_.inputs.empty() && program_.outputs.empty()) return;
-    out_.line("static bool matches(const ke_tensor& tensor, int code, int bits, int ndim) {");
-    out_.line(
-        "  return tensor.dtype_code == code && tensor.dtype_bits == bits && tensor.ndim == "
-        "ndim;");
+    // Elements, not dimensions: an output may group its dimensions differently than the program.
+    out_.open("static bool matches(const ke_tensor& tensor, int code, int bits, int64_t elements)");
+    out_.line("for (int32_t d = 0; d < tensor.ndim; ++d) {");
+    out_.line("  if (tensor.shape[d] == 0) return elements == 0;");
+    out_.line("  if (elements % tensor.shape[d] != 0) return false;");
+    out_.line("  elements /= tensor.shape[d];");
     out_.line("}");
+    out_.line("return tensor.dtype_code == code && tensor.dtype_bits == bits && elements == 1;");
+    out_.close();
     out_.line("");
   }
 
@@ -270,7 +274,7 @@ class Assembler {
         "KE_DTYPE_INT", "KE_DTYPE_UINT", "KE_DTYPE_FLOAT", "", "KE_DTYPE_BFLOAT", "",
         "KE_DTYPE_BOOL"};
     out_.line(fmt::format("if (!matches({}[{}], {}, {}, {})) return 1;", list, i, names[code],
-                          8 * bytes_of(tensor.dtype), tensor.shape.size()));
+                          8 * bytes_of(tensor.dtype), elements_of(tensor)));
   }
 
   void print_checks() {
