@@ -77,8 +77,6 @@ struct Program {
   std::vector<Stage> stages;        // topological
   std::vector<TensorId> inputs;     // in the kernel contract's order (role input)
   // In the contract's order. A tensor may be listed twice; an entry may be an input (identity).
-  // An output's row-major elements are the contract's; its shape may group them otherwise ([6, 5]
-  // for [2, 3, 5]).
   std::vector<TensorId> outputs;
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id.index)]; }
