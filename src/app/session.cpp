@@ -158,6 +158,8 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                             .graph = graph_,
                             .target = *target_,
                             .target_name = options_.target,
+                            .conditions = fmt::format("{}, {}", enum_name(options_.precision),
+                                                      options_.dtype),
                             .machine = machine_,
                             .problem = problem(),
                             .program = program_,

@@ -76,7 +76,7 @@ struct SearchDependencies {
   const MachineProfile& machine;
   const Problem& problem;
   std::optional<ir::Program> program;              // absent: proposers that need it have no ideas
-  std::span<const ProposerInfo* const> proposers;  // where options.proposers are looked up
+  std::span<const ProposerInfo* const> proposers = all_proposers();  // where names are looked up
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm
 };
