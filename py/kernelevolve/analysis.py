@@ -12,40 +12,54 @@ import torch
 if TYPE_CHECKING:
     from export import ExportedGraph
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Operations that only move or pick elements: exact in every type.
-MOVES = frozenset(
-    "_adaptive_max_pool2d _unsafe_view abs adaptive_max_pool2d alias all amax amin any arange "
-    "argmax argmin as_strided bitwise_and bitwise_not bitwise_or cat clamp clamp_max clamp_min "
-    "clone constant_pad_nd copy copy_ detach diagonal embedding empty eq expand fill flip full "
-    "full_like gather ge gt hardtanh index index_put index_select le lift_fresh_copy logical_and "
-    "logical_not logical_or lt masked_fill max max_pool2d max_pool2d_with_indices max_pool3d "
-    "max_pool3d_with_indices maximum min minimum ne neg ones ones_like permute reflection_pad1d "
-    "reflection_pad2d relu repeat replication_pad2d reshape roll scalar_tensor scatter select "
-    "select_scatter sign slice slice_scatter sort split split_with_sizes squeeze stack t topk "
-    "transpose tril triu unbind unfold unsqueeze upsample_nearest2d view where zeros "
-    "zeros_like".split()
+MOVES = _words(
+    """
+    _adaptive_max_pool2d _unsafe_view abs adaptive_max_pool2d alias all amax amin any arange
+    argmax argmin as_strided bitwise_and bitwise_not bitwise_or cat clamp clamp_max clamp_min
+    clone constant_pad_nd copy copy_ detach diagonal embedding empty eq expand fill flip full
+    full_like gather ge gt hardtanh index index_put index_select le lift_fresh_copy logical_and
+    logical_not logical_or lt masked_fill max max_pool2d max_pool2d_with_indices max_pool3d
+    max_pool3d_with_indices maximum min minimum ne neg ones ones_like permute reflection_pad1d
+    reflection_pad2d relu repeat replication_pad2d reshape roll scalar_tensor scatter select
+    select_scatter sign slice slice_scatter sort split split_with_sizes squeeze stack t topk
+    transpose tril triu unbind unfold unsqueeze upsample_nearest2d view where zeros zeros_like
+    """
 )
 # Results that change by a finite step when an operand changes a little; the number is which
 # result jumps (None: all).
 JUMPS: dict[str, int | None] = dict.fromkeys(
-    "argmax argmin floor ceil round trunc sign gt ge lt le eq ne remainder fmod floor_divide "
-    "bucketize searchsorted heaviside nonzero any all logical_not logical_and logical_or argsort "
-    "isnan isinf".split()
-) | {"max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "kthvalue": 1, "mode": 1, "cummax": 1,
-     "cummin": 1}
-ACCUMULATES = frozenset(
-    "_adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax "
-    "_native_batch_norm_legit _native_batch_norm_legit_functional "
-    "_native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu _softmax "
-    "addmm addmv avg_pool1d avg_pool2d avg_pool3d baddbmm bmm convolution cumprod cumsum dot "
-    "grid_sampler_2d gru index_add linalg_vector_norm logsumexp lstm mean mm mv native_batch_norm "
-    "native_group_norm native_layer_norm norm prod rnn_relu rnn_tanh scaled_dot_product_attention "
-    "scatter_add scatter_reduce std sum upsample_bilinear2d var var_mean".split()
+    _words(
+        """
+        all any argmax argmin argsort bucketize ceil eq floor floor_divide fmod ge gt heaviside
+        isinf isnan le logical_and logical_not logical_or lt ne nonzero remainder round
+        searchsorted sign trunc
+        """
+    )
 )
-RANDOM = frozenset(
-    "bernoulli cauchy dropout exponential geometric log_normal multinomial native_dropout normal "
-    "normal_functional rand rand_like randint randint_like randn randn_like randperm "
-    "rrelu_with_noise rrelu_with_noise_functional uniform".split()
+JUMPS |= dict.fromkeys(_words("cummax cummin kthvalue max median min mode sort topk"), 1)
+ACCUMULATES = _words(
+    """
+    _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax
+    _native_batch_norm_legit _native_batch_norm_legit_functional
+    _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu _softmax
+    addmm addmv avg_pool1d avg_pool2d avg_pool3d baddbmm bmm convolution cumprod cumsum dot
+    grid_sampler_2d gru index_add linalg_vector_norm logsumexp lstm mean mm mv native_batch_norm
+    native_group_norm native_layer_norm norm prod rnn_relu rnn_tanh scaled_dot_product_attention
+    scatter_add scatter_reduce std sum upsample_bilinear2d var var_mean
+    """
+)
+RANDOM = _words(
+    """
+    bernoulli cauchy dropout exponential geometric log_normal multinomial native_dropout normal
+    normal_functional rand rand_like randint randint_like randn randn_like randperm
+    rrelu_with_noise rrelu_with_noise_functional uniform
+    """
 )
 
 

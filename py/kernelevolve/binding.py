@@ -23,8 +23,9 @@ def _bind(problem: LoadedProblem, tensors: list[torch.Tensor]) -> torch.nn.Modul
     for spec, tensor in zip(problem.inputs, tensors, strict=True):
         if spec.kind == "parameter":
             original = state[spec.name]
-            memo[id(original)] = torch.nn.Parameter(tensor, tensor.is_floating_point()
-                                                    and original.requires_grad)
+            memo[id(original)] = torch.nn.Parameter(
+                tensor, tensor.is_floating_point() and original.requires_grad
+            )
         elif spec.kind == "buffer":
             memo[id(state[spec.name])] = tensor
     return copy.deepcopy(model, memo)

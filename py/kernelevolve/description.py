@@ -9,13 +9,14 @@ import torch
 
 from analysis import Analysis, OutputTraits, analyse
 from binding import BoundModel, bind_float64, float64_default, observe_state, record_changes
-from export import ExportError, ExportedGraph, export_graph
+from export import ExportedGraph, ExportError, export_graph
 from failure import ProblemError, one_line
 from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, output_tensors
 from truth import ROUNDOFF
 
-FAKE_CHECK_BYTES = 1 << 26  # larger problems are tried in float64 without real data
+REAL_BYTES_MAX = 1 << 26  # larger problems are observed and tried in float64 without real data
+REAL_FLOPS_MAX = 1 << 30
 
 
 def _state(problem: LoadedProblem) -> list[torch.Tensor]:
@@ -34,18 +35,18 @@ def describe_problem(problem: LoadedProblem) -> tuple[dict[str, Any], list[Outpu
     else:
         problem.mutated |= exported.mutated
         problem.outputs = [(fake.dtype, list(fake.shape)) for fake in exported.outputs]
-        if not problem.outputs:
-            _try_forward(problem, tensors)
         analysis = analyse(exported)
         if analysis.random:
             problem.flags.append("random")
+        elif _is_small(tensors, analysis) or not problem.outputs:
+            _try_forward(problem, tensors)  # sees attributes that export forgives
     if "random" in problem.flags:
         drawn = f" ({analysis.random[0]})" if analysis.random else ""
         raise ProblemError(
             f"{problem.options.path}: forward() draws random numbers{drawn}, which is not "
             "supported yet; draw them in get_inputs() and pass them in"
         )
-    wide = _works_in_float64(problem, tensors)
+    wide = _works_in_float64(problem, tensors, _is_small(tensors, analysis))
     return _encode(problem, exported, why, analysis, wide), analysis.outputs, wide
 
 
@@ -53,8 +54,9 @@ def _export(
     problem: LoadedProblem, tensors: list[torch.Tensor]
 ) -> tuple[ExportedGraph | None, str]:
     try:
-        arguments = problem.call_arguments(tensors[: problem.argument_count()])
-        return export_graph(problem, arguments), ""
+        # A copy, because export may leave fake tensors in attributes of the module.
+        bound = BoundModel(problem, tensors)
+        return export_graph(problem, bound.model, bound.arguments), ""
     except ProblemError:
         raise
     except ExportError as error:
@@ -75,13 +77,17 @@ def _try_forward(problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
         problem.flags.append("random")
 
 
-def _works_in_float64(problem: LoadedProblem, tensors: list[torch.Tensor]) -> bool:
+def _is_small(tensors: list[torch.Tensor], analysis: Analysis) -> bool:
+    size = sum(t.numel() * t.itemsize for t in tensors)
+    return size <= REAL_BYTES_MAX and analysis.flops <= REAL_FLOPS_MAX
+
+
+def _works_in_float64(problem: LoadedProblem, tensors: list[torch.Tensor], real: bool) -> bool:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    size = sum(t.numel() * t.itemsize for t in tensors)
     try:
         with float64_default():
-            if size <= FAKE_CHECK_BYTES:
+            if real:
                 bound = bind_float64(problem, tensors)
                 found = output_tensors(problem.options.path, bound())
             else:

@@ -36,10 +36,12 @@ class ExportedGraph:
     mutated: set[str]  # names of parameters, buffers and arguments that forward() writes
 
 
-def export_graph(problem: LoadedProblem, arguments: list[Any]) -> ExportedGraph:
+def export_graph(
+    problem: LoadedProblem, model: torch.nn.Module, arguments: list[Any]
+) -> ExportedGraph:
     """Raises ExportError, ProblemError never; anything else comes from torch or the user's code."""
     with torch.no_grad():
-        program = torch.export.export(problem.model, tuple(arguments), strict=False)
+        program = torch.export.export(model, tuple(arguments), strict=False)
         table = torch.export.default_decompositions()
         for name in KEPT_WHOLE:
             packet = getattr(torch.ops.aten, name)

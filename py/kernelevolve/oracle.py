@@ -162,6 +162,7 @@ def main() -> None:
     if not import_torch(judge):
         return
     import torch
+
     from baseline import start_compile_process
     from problem import Options
 

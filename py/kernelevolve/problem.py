@@ -219,9 +219,8 @@ def _execute(options: Options) -> types.ModuleType:
     path = options.path
     module = types.ModuleType("kernelevolve_problem")
     module.__file__ = path
-    with blame_problem(path, "reading", options.memory_bytes):
-        with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec", dont_inherit=True)
+    with blame_problem(path, "reading", options.memory_bytes), open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
     sys.modules[module.__name__] = module
     sys.path.append(os.path.dirname(os.path.abspath(path)))
     with blame_problem(path, "import", options.memory_bytes):

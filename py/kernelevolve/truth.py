@@ -24,8 +24,12 @@ from problem import LoadedProblem, output_tensors
 CHUNK = 1 << 22  # elements compared at a time, to keep temporaries small
 TIE_ULPS = 16
 TIE_ROUNDS = 2
-ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11,
-            torch.bfloat16: 2.0**-8}
+ROUNDOFF = {
+    torch.float64: 2.0**-53,
+    torch.float32: 2.0**-24,
+    torch.float16: 2.0**-11,
+    torch.bfloat16: 2.0**-8,
+}
 
 
 @dataclass
@@ -160,8 +164,11 @@ def _perturbed(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
 
 
 def _ties(
-    problem: LoadedProblem, tensors: list[torch.Tensor], files: list[TensorFile],
-    traits: list[OutputTraits], seed: int,
+    problem: LoadedProblem,
+    tensors: list[torch.Tensor],
+    files: list[TensorFile],
+    traits: list[OutputTraits],
+    seed: int,
 ) -> list[torch.Tensor | None]:
     """Marks of elements that a tiny perturbation moves, for outputs that may jump."""
     marks: list[torch.Tensor | None] = [None] * len(files)
@@ -200,7 +207,10 @@ def _joined(a: torch.Tensor | None, b: torch.Tensor | None) -> torch.Tensor | No
 
 
 def compute(
-    problem: LoadedProblem, tensors: list[torch.Tensor], traits: list[OutputTraits], wide: bool,
+    problem: LoadedProblem,
+    tensors: list[torch.Tensor],
+    traits: list[OutputTraits],
+    wide: bool,
     seed: int,
 ) -> tuple[list[Truth], bool]:
     """The truths of one input set, and whether they are in float64."""
@@ -225,10 +235,15 @@ def compute(
         marks = _joined(_own_misses(files[i], stored, output, comparison), ties[i])
         truths.append(
             Truth(
-                files[i], _mark_file(marks),
+                files[i],
+                _mark_file(marks),
                 (comparison.truth_squares / max(comparison.finite, 1)) ** 0.5,
                 (comparison.squares / max(comparison.graded, 1)) ** 0.5,
-                comparison.largest, atol, rtol, traits[i].behind_product, comparison.non_finite,
+                comparison.largest,
+                atol,
+                rtol,
+                traits[i].behind_product,
+                comparison.non_finite,
             )
         )
     return truths, wide

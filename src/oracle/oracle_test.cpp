@@ -211,10 +211,19 @@ TEST_F(OracleTest, RestoresWhatForwardMutates) {
 }
 
 TEST_F(OracleTest, KeepsAProblemThatCannotBeExported) {
-  const auto oracle = start("keeps_state.py");
+  const auto oracle = start("branches.py");
   ASSERT_TRUE(oracle);
   EXPECT_FALSE(oracle->problem().graph);
   EXPECT_FALSE(oracle->problem().graph_error.empty());
+  const InputSet set = made(*oracle, {.seed = 1});
+  EXPECT_NEAR(expected(set.truths.at(0), 2),
+              std::sin(static_cast<double>(element<float>(set.inputs.at(0), 2))), 1e-12);
+  EXPECT_TRUE(oracle->ring(BaselineKind::eager, {set.id}));
+}
+
+TEST_F(OracleTest, RestoresAttributesThatForwardReplaces) {
+  const auto oracle = start("keeps_state.py");
+  ASSERT_TRUE(oracle);
   const InputSet a = made(*oracle, {.seed = 1});
   ASSERT_TRUE(oracle->ring(BaselineKind::eager, {a.id, a.id}));
   const InputSet b = made(*oracle, {.seed = 1});
@@ -269,6 +278,17 @@ TEST_F(OracleTest, RingsAlsoWhenPausedOrEmpty) {
   const Result<Nanoseconds> gone = oracle->ring(BaselineKind::eager, {set.id});
   EXPECT_FALSE(gone);  // released
   EXPECT_TRUE(oracle->make_set({.seed = 2}));
+}
+
+TEST_F(OracleTest, LetsTheLibraryReuseItsMemory) {
+  const auto oracle = start("page_faults.py");
+  ASSERT_TRUE(oracle);
+  const InputSet set = made(*oracle, {.seed = 1});
+  ASSERT_EQ(set.truths.size(), 1u);
+  int64_t faults = 0;
+  std::memcpy(&faults, set.truths[0].values.data(), sizeof faults);
+  constexpr int64_t kPagesOfOneCall = 16_MiB / 4096;
+  EXPECT_LT(faults, kPagesOfOneCall / 8);
 }
 
 TEST_F(OracleTest, BuildsAndRingsTorchCompile) {

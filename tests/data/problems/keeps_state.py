@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""forward() replaces an attribute, which torch.export refuses: no graph, but still a problem."""
+"""forward() replaces an attribute: every call must see the first one."""
 
 import torch
 
