@@ -8,6 +8,9 @@
 namespace ke {
 namespace {
 
+// Decoys made element by element are left out for outputs larger than this.
+constexpr int64_t kSlowDecoysUpTo = int64_t{1} << 25;
+
 uint16_t half_bits(double value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double size = std::fabs(value);
@@ -80,7 +83,10 @@ bool make_decoy(Decoy decoy, const Problem& problem, size_t output, const HeldSe
   const bool floating = ir::is_floating(spec.dtype);
   const auto* truth = reinterpret_cast<const double*>(held.set.truths[output].values.data());
   const auto fill = [&](double value) {
-    for (int64_t i = 0; i < count; ++i) store(spec.dtype, to.data() + i * width, value);
+    if (count > 0) store(spec.dtype, to.data(), value);
+    for (size_t filled = static_cast<size_t>(width); filled < to.size(); filled *= 2) {
+      std::memcpy(to.data() + filled, to.data(), std::min(filled, to.size() - filled));
+    }
     return true;
   };
   switch (decoy) {
@@ -100,13 +106,14 @@ bool make_decoy(Decoy decoy, const Problem& problem, size_t output, const HeldSe
       }
       return false;
     case Decoy::permuted:
-      if (!floating || count < 2) return false;
+      if (!floating || count < 2 || count > kSlowDecoysUpTo) return false;
       for (int64_t i = 0; i < count; ++i) {
         store(spec.dtype, to.data() + i * width, truth[(i + 1) % count]);
       }
       return true;
     case Decoy::half:
       if (spec.dtype != ir::DType::float64 && spec.dtype != ir::DType::float32) return false;
+      if (count > kSlowDecoysUpTo) return false;
       for (int64_t i = 0; i < count; ++i) {
         store(spec.dtype, to.data() + i * width, round_to_half(truth[i]));
       }

@@ -31,17 +31,19 @@ Result<int64_t> Baselines::measure(BaselineKind kind, const std::vector<int64_t>
   return median_ns(samples);
 }
 
-Result<void> Baselines::refresh(const std::vector<int64_t>& set_ids, bool force) {
-  if (!eager_ns_ || force) {
-    std::vector<int64_t> empty;
-    for (int i = 0; i < 9; ++i) empty.push_back(TRY(oracle_.ring(BaselineKind::eager, {})).count());
-    doorbell_ns_ = median_ns(empty);
-    eager_ns_ = TRY(measure(BaselineKind::eager, set_ids));
+Result<bool> Baselines::stale() {
+  if (!compile_ready_) {
+    compile_ready_ = TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::ready;
   }
-  if (compile_ns_ && !force) return {};
-  if (TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::ready) {
-    compile_ns_ = TRY(measure(BaselineKind::compile, set_ids));
-  }
+  return !eager_ns_ || (compile_ready_ && !compile_ns_);
+}
+
+Result<void> Baselines::measure_all(const std::vector<int64_t>& set_ids) {
+  std::vector<int64_t> empty;
+  for (int i = 0; i < 9; ++i) empty.push_back(TRY(oracle_.ring(BaselineKind::eager, {})).count());
+  doorbell_ns_ = median_ns(empty);
+  eager_ns_ = TRY(measure(BaselineKind::eager, set_ids));
+  if (compile_ready_) compile_ns_ = TRY(measure(BaselineKind::compile, set_ids));
   return {};
 }
 

@@ -15,9 +15,11 @@ class Baselines {
  public:
   explicit Baselines(Oracle& oracle) : oracle_(oracle) {}
 
-  // Measures eager when nothing is known yet, and torch.compile once it is ready. `force` measures
-  // again what is available. The sets' ids are rotated through.
-  Result<void> refresh(const std::vector<int64_t>& set_ids, bool force);
+  // Whether there is something to measure: eager is unknown, or torch.compile has become ready.
+  // Starts the building of torch.compile when asked first.
+  Result<bool> stale();
+  // Measures everything available. The sets' ids are rotated through.
+  Result<void> measure_all(const std::vector<int64_t>& set_ids);
 
   std::optional<int64_t> time_ns(BaselineKind kind) const {
     return kind == BaselineKind::eager ? eager_ns_ : compile_ns_;
@@ -35,6 +37,7 @@ class Baselines {
   Oracle& oracle_;
   std::optional<int64_t> eager_ns_, compile_ns_;
   int64_t doorbell_ns_ = 0;
+  bool compile_ready_ = false;
 };
 
 }  // namespace ke

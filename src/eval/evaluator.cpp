@@ -4,11 +4,11 @@
 // under the lock. The first failure decides the verdict.
 #include "eval/evaluator.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cstring>
+#include <map>
 
 #include "base/assert.hpp"
 #include "base/rng.hpp"
@@ -72,6 +72,16 @@ void reject(Evaluation& evaluation, const runner::RunnerFailure& failure) {
   evaluation.detail = failure.detail;
 }
 
+// The library as a sealed memory file: a room that shows no artifacts folder can open it, and
+// nobody can change it any more.
+Result<os::FileDescriptor> library_for_room(const std::string& path) {
+  const std::string bytes = TRY(os::read_file(path, int64_t{256} << 20));
+  os::SharedMemory memory = TRY(os::SharedMemory::create(static_cast<int64_t>(bytes.size())));
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  TRY(memory.seal_future_writes());
+  return memory.reopen_read_only();
+}
+
 Result<void> Judge::start_host() {
   if (host_) return {};
   host_ = TRY(runner::Host::start(
@@ -81,10 +91,11 @@ Result<void> Judge::start_host() {
 
 // Screens trust what is known; full and confirm measure again.
 Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
+  if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
   std::vector<int64_t> ids;
   for (const HeldSet* held : TRY(sets_.timing())) ids.push_back(held->set.id);
-  const TimingLock::Held held = TRY(lock_->hold());
-  return baselines_.refresh(ids, options.effort != Effort::screen);
+  const TimingLock::Held lock = TRY(lock_->hold());
+  return baselines_.measure_all(ids);
 }
 
 // A search need not wait long for a kernel far slower than eager; a person's kernel may be slow.
@@ -123,8 +134,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   if (options.effort == Effort::confirm) sets_.renew();
   if (options.measure) TRY(refresh_baselines(options));
 
-  const os::FileDescriptor library(open(artifact.library_path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!library.valid()) return os::system_error(errno, "open " + artifact.library_path);
+  const os::FileDescriptor library = TRY(library_for_room(artifact.library_path));
   const ElfSummary elf = TRY(summarize_elf(artifact.library_path));
   evaluation.kernel_class = check_libraries(elf, options_.library_policy).kernel_class;
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -198,6 +199,12 @@ Result<Outcome> Runner::command(std::string_view packet, std::span<const int> de
                                 Nanoseconds timeout) {
   KE_ASSERT(!stopped_);
   if (!alive()) return Error{Errc::internal, "a dead runner got a command"};
+  // A reply that nobody asked for: the kernel knows the socket. (At its end, sending fails below.)
+  char byte;
+  if (recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+    end();
+    return Outcome(RunnerFailure{Verdict::policy_violation, "it wrote to the runner's socket"});
+  }
   os::Clock& clock = *host_->options_.clock;
   const Nanoseconds start = clock.now();
   const Result<void> sent = os::send_message(socket_.get(), packet, descriptors, kHostPatience);

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls abort.
+#include <stdlib.h>
+KERNEL {
+  abort();
+}

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lets an exception out.
+KERNEL { throw 1; }
