@@ -50,16 +50,6 @@ int64_t element_count(const Shape& shape) {
   return count;
 }
 
-Shape contiguous_strides(const Shape& shape) {
-  Shape strides(shape.size());
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
-    strides[d] = stride;
-    stride *= std::max<int64_t>(shape[d], 1);
-  }
-  return strides;
-}
-
 Indices axes(size_t count, size_t first) {
   Indices result;
   for (size_t d = 0; d < count; ++d) result.push_back(axis(static_cast<int>(first + d)));
