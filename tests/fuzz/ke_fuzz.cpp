@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks a batch of random functions: lowers each, runs the program through the interpreter and
+// compares with PyTorch, then the same through fused kernels of the greedy plan and of random
+// neighbours of it.
+//
+//   ke_fuzz STEM [--plans N] [--only SEED]
+//
+// Exit code 0: none wrong; 1: some wrong (each printed with how to reproduce it); 2: could not run.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/rng.hpp"
+#include "batch.hpp"
+#include "ir/lower/lower.hpp"
+#include "ir/plan.hpp"
+
+namespace ke::fuzz {
+namespace {
+
+struct Options {
+  std::string stem;
+  int plans = 2;      // random walks over fusion boundaries, besides the greedy plan
+  int64_t only = -1;  // this seed alone, with its program and plans printed
+};
+
+struct Tally {
+  int right = 0, wrong = 0;
+  std::map<std::string, int> refused;  // sentence -> how many
+};
+
+void report(const Case& tested, std::string_view stage, std::string_view what) {
+  fmt::print(
+      "WRONG seed {0}: {1}: {2}\n  reproduce: random_modules.py --first {0} --count 1 --out one && "
+      "ke_fuzz one --only {0}\n",
+      tested.seed, stage, what);
+}
+
+// What a stage of the pipeline made of a case: nothing when right, else a sentence.
+std::optional<std::string> judge(const Case& tested,
+                                 const Result<std::vector<ir::TensorBytes>>& outputs) {
+  if (!outputs.has_value()) return outputs.error().to_string();
+  return compare(tested.outputs, *outputs);
+}
+
+std::optional<std::string> check_plan(const Case& tested, const ir::Program& program,
+                                      const ir::Plan& plan) {
+  const Result<std::vector<ir::FusedKernel>> kernels = ir::realize(program, plan);
+  if (!kernels.has_value()) return "does not realize: " + kernels.error().to_string();
+  return judge(tested, ir::interpret(program, *kernels, tested.inputs));
+}
+
+// The greedy plan and plans a few random moves away from it.
+std::vector<ir::Plan> plans_of(const Options& options, const Case& tested,
+                               const ir::Program& program) {
+  Rng rng = Rng(static_cast<uint64_t>(tested.seed)).split("plans");
+  std::vector<ir::Plan> plans = {ir::fuse_greedily(program)};
+  for (int i = 0; i < options.plans; ++i) {
+    ir::Plan plan = plans.front();
+    for (int64_t moves = 1 + rng.below(4); moves > 0; --moves) {
+      const std::vector<ir::Plan> neighbours = ir::fusion_neighbours(program, plan);
+      if (neighbours.empty()) break;
+      plan = rng.pick(neighbours);
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+bool check_text(const ir::Program& program) {
+  const Result<ir::Program> again = ir::parse_program(ir::print(program));
+  return again.has_value() && ir::print(*again) == ir::print(program);
+}
+
+void check_case(const Options& options, const Case& tested, Tally& tally) {
+  const Result<ir::Program> program = ir::lower(tested.graph);
+  if (!program.has_value()) {
+    ++tally.refused[program.error().to_string()];
+    return;
+  }
+  const bool verbose = options.only >= 0;
+  if (verbose) {
+    fmt::print("{}\n{}\n{}\n", tested.source, ir::print(tested.graph), ir::print(*program));
+  }
+  const auto fail = [&](std::string_view stage, std::string_view what) {
+    report(tested, stage, what);
+    ++tally.wrong;
+  };
+  if (const auto wrong = judge(tested, ir::interpret(*program, tested.inputs))) {
+    return fail("program", *wrong);
+  }
+  if (!check_text(*program)) return fail("text form", "does not parse back to itself");
+  for (const ir::Plan& plan : plans_of(options, tested, *program)) {
+    if (verbose) fmt::print("{}\n", ir::print(plan));
+    if (const auto wrong = check_plan(tested, *program, plan)) {
+      return fail("plan " + digest_of(plan).short_hex(), *wrong);
+    }
+  }
+  ++tally.right;
+}
+
+int run(const Options& options) {
+  const Result<std::vector<Case>> cases = read_batch(options.stem);
+  if (!cases.has_value()) {
+    fmt::print(stderr, "{}\n", cases.error().to_string());
+    return 2;
+  }
+  Tally tally;
+  for (const Case& tested : *cases) {
+    if (options.only < 0 || tested.seed == options.only) check_case(options, tested, tally);
+  }
+  int refused = 0;
+  for (const auto& [sentence, count] : tally.refused) {
+    fmt::print("refused {} times: {}\n", count, sentence);
+    refused += count;
+  }
+  fmt::print("{} right, {} wrong, {} refused\n", tally.right, tally.wrong, refused);
+  // A generator that is refused too often no longer tests anything.
+  const bool toothless = options.only < 0 && refused * 10 > tally.right;
+  return tally.wrong == 0 && !toothless ? 0 : 1;
+}
+
+// Options come as "--name value" pairs after the batch.
+std::optional<Options> parse(int argc, char** argv) {
+  if (argc < 2 || argc % 2 != 0) return std::nullopt;
+  Options options{.stem = argv[1]};
+  for (int i = 2; i < argc; i += 2) {
+    const int64_t value = std::strtoll(argv[i + 1], nullptr, 10);
+    if (std::strcmp(argv[i], "--plans") == 0) {
+      options.plans = static_cast<int>(value);
+    } else if (std::strcmp(argv[i], "--only") == 0) {
+      options.only = value;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace ke::fuzz
+
+int main(int argc, char** argv) {
+  const std::optional<ke::fuzz::Options> options = ke::fuzz::parse(argc, argv);
+  if (!options) {
+    fmt::print(stderr, "usage: ke_fuzz STEM [--plans N] [--only SEED]\n");
+    return 2;
+  }
+  return ke::fuzz::run(*options);
+}
