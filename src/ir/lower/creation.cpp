@@ -35,6 +35,7 @@ Result<void> scalar_tensor(LoweringContext& context, const Node& node) {
   return fill_at(context, node, 0, "s");
 }
 
+// Also empty tensors, whose contents may be anything.
 Result<void> zeros_or_ones(LoweringContext& context, const Node& node) {
   const ValueId id = TRY(Call(context, node).result());
   const double value = node.op.starts_with("aten.ones") ? 1 : 0;
@@ -103,6 +104,8 @@ const LoweringFamily lowering_creation{"creation",
                                         {"aten.zeros.default", zeros_or_ones},
                                         {"aten.zeros_like.default", zeros_or_ones},
                                         {"aten.ones.default", zeros_or_ones},
+                                        {"aten.empty.memory_format", zeros_or_ones},
+                                        {"aten.empty_permuted.default", zeros_or_ones},
                                         {"aten.ones_like.default", zeros_or_ones},
                                         {"aten.arange.default", arange},
                                         {"aten.arange.start", arange},

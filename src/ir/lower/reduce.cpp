@@ -30,6 +30,8 @@ Rows rows_of(const Shape& shape, const std::vector<int64_t>& dims) {
       rows.kept.push_back(d);
     }
   }
+  // A tensor without dimensions still reduces, over one element a row.
+  if (rows.reduction.empty()) rows.reduction.push_back({"r0", 1});
   return rows;
 }
 
