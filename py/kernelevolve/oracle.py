@@ -79,12 +79,13 @@ class Oracle:
         self.problem = load(self.options, self._stage)
         self._stage("forward()")
         # Imported late: torch.export costs two seconds, which a faulty file need not wait for.
+        gc.disable()
         from description import describe_problem
         from sets import SetMaker
 
         description, traits, wide = describe_problem(self.problem)
         self.maker = SetMaker(self.problem, traits, wide)
-        gc.collect()
+        gc.enable()
         gc.freeze()
         self.channel.send({"ok": description})
 
@@ -139,6 +140,7 @@ class Oracle:
 
 
 def import_torch(channel: Channel) -> bool:
+    gc.disable()  # an import makes no garbage, only objects to look through
     try:
         import torch
     except Exception as error:  # noqa: BLE001  a broken installation may raise anything
@@ -148,6 +150,7 @@ def import_torch(channel: Channel) -> bool:
         )
         channel.send({"error": {"code": "unavailable", "message": " ".join(message.split())}})
         return False
+    gc.enable()
     torch.set_grad_enabled(False)
     return True
 

@@ -155,7 +155,9 @@ Result<Nanoseconds> ProcessOracle::ring(BaselineKind kind, const std::vector<int
   }
   resume();
   TRY(main_.ask(Json{{"do", "share"}, {"sets", set_ids}}, set_max()));
-  return ring_on(compile_, set_ids);
+  Result<Nanoseconds> rung = ring_on(compile_, set_ids);
+  if (!rung) compile_state_ = BaselineState::failed;
+  return rung;
 }
 
 void ProcessOracle::pause() {

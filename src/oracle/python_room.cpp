@@ -76,6 +76,7 @@ Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   os::RoomOptions options;
   options.paths = os::toolchain_paths();
   options.system_calls = os::SystemCalls::all;
+  options.proc_whole = true;  // libraries read /proc/cpuinfo and /proc/meminfo
   options.tmp_bytes = kRoomTmpBytes;
   options.memory_bytes = needs.memory_bytes;
   const fs::path python(needs.python);
