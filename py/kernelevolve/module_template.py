@@ -16,8 +16,6 @@ import ctypes
 import importlib.util
 import inspect
 import json
-import operator
-import os
 import random
 import threading
 import types
@@ -85,7 +83,7 @@ class Spec:
     def fits(self, tensor: torch.Tensor) -> bool:
         return (tensor.shape == self.shape and tensor.dtype == self.dtype
                 and tensor.device.type == "cpu" and tensor.layout == torch.strided
-                and not tensor.is_neg() and self._laid_out(tensor))
+                and self._laid_out(tensor))
 
     def _laid_out(self, tensor: torch.Tensor) -> bool:
         # Strides of extents 0 and 1 mean nothing.
@@ -99,7 +97,13 @@ INPUTS = [Spec(entry) for entry in MANIFEST["inputs"]]
 OUTPUTS = [Spec(entry) for entry in MANIFEST["outputs"]]
 ARGUMENTS = [spec for spec in INPUTS if spec.kind == "argument"]
 STATE = [spec for spec in INPUTS if spec.kind != "argument"]
-_get_state = [operator.attrgetter(spec.name) for spec in STATE]
+STATE_PATHS = [tuple(spec.name.split(".")) for spec in STATE]
+
+
+def _attribute(owner: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        owner = getattr(owner, name)
+    return owner
 
 
 # --- The processor ----------------------------------------------------------------------------------
@@ -163,6 +167,7 @@ _call = _Call()
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.resolve_neg()  # the imaginary part of a conjugate is negated lazily
     return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
 
 
@@ -337,7 +342,7 @@ class ModelNew(Model):
         if tensors is None:
             return None, reason
         try:
-            tensors += [get(self) for get in _get_state]
+            tensors += [_attribute(self, path) for path in STATE_PATHS]
         except AttributeError as error:
             return None, f"a parameter or buffer is gone ({error})"
         for spec, tensor in zip(INPUTS, tensors, strict=True):

@@ -153,6 +153,12 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
   return report;
 }
 
+Result<SessionOptions> session_of_run(const Workspace& workspace, RunId run) {
+  const std::string text =
+      TRY(os::read_file(session_note(workspace, run.value), 1_MiB).context("the run's session"));
+  return decode_session(TRY(parse_json(text)));
+}
+
 Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& workspace,
                               EventSink& events, std::stop_token stop) {
   os::SystemClock clock;
@@ -169,9 +175,7 @@ Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& wo
   }
   const RunRow row = TRY(graph.run(id));
   const ProblemRow problem = TRY(graph.problem(row.scope.problem));
-  const std::string text =
-      TRY(os::read_file(session_note(workspace, id.value), 1_MiB).context("the run's session"));
-  const SessionOptions options = TRY(decode_session(TRY(parse_json(text))));
+  const SessionOptions options = TRY(session_of_run(workspace, id));
   auto session = TRY(Session::open(options, workspace, events));
   if (session->problem().digest != problem.digest) {
     return Error{Errc::conflict, fmt::format("{} has changed since run {} began; start a new run "

@@ -28,6 +28,9 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
 Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& workspace,
                               EventSink& events, std::stop_token stop);
 
+// How the problem of a run was opened, as noted when the run began.
+Result<SessionOptions> session_of_run(const Workspace& workspace, RunId run);
+
 // What `verify` and `bench` found about one kernel file.
 struct JudgeReport {
   std::string problem;
