@@ -143,7 +143,7 @@ def run(name: str, options) -> None:
             keep_scratch[:] = [aligned((bytes_needed,), torch.uint8)]
         return driver.bench_kernel(ctypes.cast(kernel.ke_launch, ctypes.c_void_p), ins, len(inputs),
                                    outs, 1, ctypes.c_void_p(keep_scratch[0].data_ptr()),
-                                   ctypes.c_int64(bytes_needed), options.threads,
+                                   ctypes.c_int64(bytes_needed), options.running,
                                    ctypes.c_int64(calls)) / calls
 
     keep_scratch: list = []
@@ -160,7 +160,7 @@ def run(name: str, options) -> None:
         contenders["compile"] = torch.compile(eager)
     flops = 2 * max(batch, 1) * m * k * n
     calls = max(1, int(2e-3 * 1e11 / max(flops, 1)))
-    clock = time.perf_counter_ns if options.threads > 1 else time.thread_time_ns
+    clock = time.perf_counter_ns if options.running > 1 else time.thread_time_ns
     times: list[list[float]] = [[] for _ in kernels]
     others: dict[str, list[float]] = {key: [] for key in contenders}
     for function in contenders.values():
@@ -197,13 +197,16 @@ def main() -> None:
     parser.add_argument("--printer", required=True)
     parser.add_argument("--case", action="append")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--serial", action="store_true",
+                        help="run the kernel for --threads on one, in processor time (busy machines)")
     parser.add_argument("--reps", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--with", dest="variants", action="append")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    options.running = 1 if options.serial else options.threads
+    torch.set_num_threads(options.running)
     os.chdir(ROOT)
     for name in options.case or CASES:
         run(name, options)

@@ -138,7 +138,11 @@ void print_constants(ContractCode& code) {
   if (code.grid.blocks > 1) constant("kBlocks", code.grid.blocks, "of all batches and parts of k");
   if (s.pack_b == Packing::whole) {
     constant("kPanelsN", code.grid.panels_n);
-    constant("kPackTasks", shape.batches() * code.grid.blocks_k * code.grid.panels_n);
+    const int64_t columns = code.pack_columns();
+    const int64_t groups = (shape.n + columns - 1) / columns;
+    constant("kPackColumns", columns, "of a packing task");
+    constant("kPackGroups", groups);
+    constant("kPackTasks", shape.batches() * code.grid.blocks_k * groups);
   }
   if (s.split_k > 1) {
     constant("kSplits", s.split_k);

@@ -62,6 +62,11 @@ void print_finish(ContractCode& code, int lanes) {
   out.line("");
 }
 
+// The last panel is narrower than a vector, so that no overlapping vector can finish it.
+bool finishes_by_element(const ContractCode& code) {
+  return code.shape.n % code.lanes() != 0 && code.shape.n % code.schedule.tile_n < code.lanes();
+}
+
 void print_finish_tile(ContractCode& code) {
   CodeWriter& out = code.out;
   const std::string batch = code.batch_arguments();
@@ -72,15 +77,24 @@ void print_finish_tile(ContractCode& code) {
                   code.batch_parameters(), code.element),
       {});
   out.open("for (int64_t row = 0; row < rowCount; ++row, tile += kTileN)");
-  out.line("int64_t col = 0;");
-  out.open("for (; col + kLanes <= colCount; col += kLanes)");
-  out.line(fmt::format("finish_vector({}iM + row, iN + col, load_{}(tile + col), argument);", batch,
-                       code.vector));
-  out.close();
-  if (code.shape.n % code.lanes() != 0) {
-    out.line(fmt::format(
-        "for (; col < colCount; ++col) finish_element({}iM + row, iN + col, tile[col], argument);",
-        batch));
+  if (finishes_by_element(code)) {
+    out.line("int64_t col = 0;");
+    out.open("for (; col + kLanes <= colCount; col += kLanes)");
+    out.line(fmt::format("finish_vector({}iM + row, iN + col, load_{}(tile + col), argument);",
+                         batch, code.vector));
+    out.close();
+    out.open("for (; col < colCount; ++col)");
+    out.line(fmt::format("finish_element({}iM + row, iN + col, tile[col], argument);", batch));
+    out.close();
+  } else {
+    const bool overlaps = code.shape.n % code.lanes() != 0;
+    if (overlaps) out.line("// The last vector may compute some columns once more.");
+    out.open("for (int64_t next = 0; next < colCount; next += kLanes)");
+    out.line(overlaps ? "const int64_t col = next + kLanes <= colCount ? next : colCount - kLanes;"
+                      : "const int64_t col = next;");
+    out.line(fmt::format("finish_vector({}iM + row, iN + col, load_{}(tile + col), argument);",
+                         batch, code.vector));
+    out.close();
   }
   out.close();
   out.close();
@@ -242,6 +256,9 @@ void print_block_of_k(ContractCode& code) {
   if (s.pack_a != Packing::none) {
     out.line(fmt::format("pack_a({}firstM, endM - firstM, iK, kCount, argument, packedA);", batch));
   }
+  if (s.pack_b == Packing::block && code.packs_b_by_rows()) {
+    out.line(fmt::format("pack_b_rows({}firstN, endN, iK, kCount, argument, packedB);", batch));
+  }
   out.open("for (int64_t iN = firstN; iN < endN; iN += kTileN)");
   out.line("const int64_t colCount = endN - iN < kTileN ? endN - iN : kTileN;");
   std::string right = "packedB + (iN - firstN) * kCount";
@@ -252,7 +269,7 @@ void print_block_of_k(ContractCode& code) {
   }
   out.line(fmt::format("{}{}* const rightAt = {};", s.pack_b == Packing::block ? "" : "const ",
                        code.element, right));
-  if (s.pack_b == Packing::block) {
+  if (s.pack_b == Packing::block && !code.packs_b_by_rows()) {
     out.line(fmt::format("pack_b_panel({}iN, colCount, iK, kCount, argument, rightAt);", batch));
   }
   out.open("for (int64_t iM = firstM; iM < endM; iM += kTileM)");
@@ -366,7 +383,7 @@ void print_combine(ContractCode& code) {
 void print_epilogue(ContractCode& code) {
   code.out.line("// What follows the sum, for some columns of one row from (iM, iN) on.");
   print_finish(code, static_cast<int>(code.lanes()));
-  if (code.shape.n % code.lanes() != 0) print_finish(code, 1);
+  if (finishes_by_element(code)) print_finish(code, 1);
   if (!code.finishes_in_registers || code.shape.n % code.lanes() != 0) print_finish_tile(code);
 }
 

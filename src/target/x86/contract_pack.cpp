@@ -139,6 +139,13 @@ void print_transposed_rows(ContractCode& code, const StridedOperand& a) {
         "transpose<{}, {}, kTileM>(packedFrom + {} + stepK, packedTo + stepK * kTileM + {});",
         std::min(square, rows - first), a.row, first * a.row, first));
   }
+  if (code.schedule.prefetch && code.grid.blocks_k > 1) {
+    code.out.line("// The same rows of the next block of k are far away in memory.");
+    code.out.open("for (int64_t rowI = 0; rowI < kTileM; ++rowI)");
+    code.line(
+        fmt::format("__builtin_prefetch(packedFrom + rowI * {} + stepK + kBlockK, 0, 2);", a.row));
+    code.out.close();
+  }
   code.out.close();
   code.out.close();
 }
@@ -214,13 +221,6 @@ void print_whole_panel(ContractCode& code) {
                     square, b.strided->row));
     out.close();
     out.close();
-  } else if (b.strided->row == 1) {
-    out.open("for (; stepK < kCount; ++stepK)");
-    code.line(
-        fmt::format("__builtin_memcpy(packedTo + stepK * kTileN, packedFrom + stepK * {}, kTileN * "
-                    "sizeof({}));",
-                    b.strided->depth, code.element));
-    out.close();
   }
   out.close();
 }
@@ -267,14 +267,55 @@ void print_pack_b(ContractCode& code) {
   out.line("");
 }
 
-// The task that packs one panel of the whole right operand.
+// Rows of the right operand lie as they are used: some at a time are spread over the panels, so
+// that memory is read in long runs.
+void print_pack_b_rows(ContractCode& code) {
+  target::CodeWriter& out = code.out;
+  const StridedOperand& b = *code.shape.b.strided;
+  out.line("// Panels of the columns [iN, endN) over [iK, iK + kCount), a few rows at a time.");
+  code.open_function(fmt::format("static void pack_b_rows({}int64_t iN, int64_t endN, int64_t iK, "
+                                 "int64_t kCount, void* argument, {}* packedTo)",
+                                 code.batch_parameters(), code.element),
+                     {b.tensor});
+  code.line(fmt::format("const {}* const packedFrom = {}{} + iN + iK * {};", code.element,
+                        code.context.pointer(b.tensor), code.batch_offset(b), b.depth));
+  out.open("for (int64_t firstK = 0; firstK < kCount; firstK += 8)");
+  out.line("const int64_t endK = kCount - firstK < 8 ? kCount : firstK + 8;");
+  out.open("for (int64_t colP = 0; colP < endN - iN; colP += kTileN)");
+  const bool has_edge = code.shape.n % code.schedule.tile_n != 0;
+  if (has_edge) {
+    out.line("const int64_t colsLeft = endN - iN - colP;");
+    out.line("const int64_t colCount = colsLeft < kTileN ? colsLeft : kTileN;");
+  }
+  out.open("for (int64_t stepK = firstK; stepK < endK; ++stepK)");
+  out.line(
+      fmt::format("{}* const rowTo = packedTo + colP * kCount + stepK * kTileN;", code.element));
+  code.line(fmt::format("const {}* const rowFrom = packedFrom + stepK * {} + colP;", code.element,
+                        b.depth));
+  if (has_edge) out.open("if (colCount == kTileN)");
+  out.line(fmt::format("__builtin_memcpy(rowTo, rowFrom, kTileN * sizeof({}));", code.element));
+  if (has_edge) {
+    out.close(" else {");
+    out.open("  for (int64_t colJ = 0; colJ < kTileN; ++colJ)");
+    out.line("  rowTo[colJ] = colJ < colCount ? rowFrom[colJ] : 0;");
+    out.close();
+    out.line("}");
+  }
+  out.close();
+  out.close();
+  out.close();
+  out.close();
+  out.line("");
+}
+
+// The task that packs some panels of the whole right operand.
 void print_pack_b_task(ContractCode& code) {
   target::CodeWriter& out = code.out;
   code.open_function("static void pack_b(int64_t task, void* argument)", {}, true);
-  out.line("const int64_t iN = task % kPanelsN * kTileN;");
-  out.line("const int64_t iK = task / kPanelsN % kBlocksK * kBlockK;");
+  out.line("const int64_t iN = task % kPackGroups * kPackColumns;");
+  out.line("const int64_t iK = task / kPackGroups % kBlocksK * kBlockK;");
   const bool batched = !code.shape.batch.empty();
-  if (batched) out.line("const int64_t batchId = task / (kPanelsN * kBlocksK);");
+  if (batched) out.line("const int64_t batchId = task / (kPackGroups * kBlocksK);");
   int64_t below = 1;
   for (int axis = code.shape.m_axis(); axis-- > 0;) {
     const int64_t extent = code.shape.batch[static_cast<size_t>(axis)].extent;
@@ -282,13 +323,15 @@ void print_pack_b_task(ContractCode& code) {
     below *= extent;
   }
   out.line("const int64_t kCount = kK - iK < kBlockK ? kK - iK : kBlockK;");
-  out.line("const int64_t colCount = kN - iN < kTileN ? kN - iN : kTileN;");
+  out.line("const int64_t colCount = kN - iN < kPackColumns ? kN - iN : kPackColumns;");
   out.line(
       fmt::format("{0}* const packedB = ({0}*)({1} + kPackedB);", code.element, code.scratch()));
-  out.line(
-      fmt::format("pack_b_panel({}iN, colCount, iK, kCount, argument,", code.batch_arguments()));
-  out.line(fmt::format("             packedB + {} * kPanelsN * kTileN + iN * kCount);",
-                       batched ? "(batchId * kK + iK)" : "iK"));
+  code.line(
+      fmt::format("{}({}iN, {}, iK, kCount, argument, packedB + {} * kPanelsN * kTileN + "
+                  "iN * kCount);",
+                  code.packs_b_by_rows() ? "pack_b_rows" : "pack_b_panel", code.batch_arguments(),
+                  code.packs_b_by_rows() ? "iN + colCount" : "colCount",
+                  batched ? "(batchId * kK + iK)" : "iK"));
   out.close();
   out.line("");
 }
@@ -368,7 +411,7 @@ void print_packing(ContractCode& code) {
     code.out.line("");
   }
   if (packs_a) print_pack_a(code);
-  if (packs_b) print_pack_b(code);
+  if (packs_b) code.packs_b_by_rows() ? print_pack_b_rows(code) : print_pack_b(code);
   if (code.schedule.pack_b == Packing::whole) print_pack_b_task(code);
 }
 

@@ -5,6 +5,7 @@
 // capital letter: iM, iN, iK and iB0… are the canonical axes.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "target/c_printer.hpp"
@@ -25,6 +26,14 @@ struct ContractCode {
   target::CodeWriter out{};
 
   int64_t lanes() const { return schedule.lanes; }
+  // Whole vectors of the right operand lie in memory as panels hold them.
+  bool packs_b_by_rows() const {
+    return schedule.pack_b != Packing::none && shape.b.strided && shape.b.strided->row == 1;
+  }
+  int64_t pack_columns() const {  // of one packing task
+    const int64_t wide = std::max<int64_t>(1024 / schedule.tile_n, 1) * schedule.tile_n;
+    return packs_b_by_rows() ? wide : schedule.tile_n;
+  }
   std::string scratch() const { return context.kernel.name + "_scratch"; }
   // Opens `head {` and declares the pointers of these tensors (and of scratch) when given.
   void open_function(const std::string& head, const std::vector<ir::TensorId>& tensors,

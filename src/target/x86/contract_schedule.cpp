@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/assert.hpp"
 #include "target/c_printer.hpp"
@@ -59,7 +60,7 @@ int64_t tile_m_max(int64_t vectors, const MachineProfile& machine) {
 double tile_cycles(int64_t rows, int64_t vectors, double depth) {
   const double arithmetic = static_cast<double>(rows * vectors) / 2;
   const double loads = static_cast<double>(rows + vectors) / 2;
-  return depth * std::max({arithmetic, loads, 4.0}) + 12 +
+  return depth * std::max({arithmetic, loads, 4.2}) + 12 +
          1.5 * static_cast<double>(rows * vectors);
 }
 
@@ -85,6 +86,21 @@ double packing_cycles_an_element(const Operand& operand, bool row_is_copied) {
   return operand.strided->depth == 1 ? 0.8 : operand.strided->row == 1 ? 0.6 : 2;
 }
 
+// Reading the left operand where it is: as many streams as the tile has rows, and rows whose
+// distance is a multiple of a cache's period compete for its eight ways.
+double in_place_penalty(const ContractShape& shape, const ContractSchedule& s,
+                        const MachineProfile& machine) {
+  const int64_t bytes = ir::bytes_of(shape.dtype);
+  const int64_t depth = std::min(s.block_k, shape.k);
+  if (std::min(s.block_m, shape.m) * depth * bytes <= machine.l1_bytes / 2) return 1;
+  const int64_t stride =
+      std::abs(shape.a.strided->depth == 1 ? shape.a.strided->row : shape.a.strided->depth) * bytes;
+  const int64_t walked = shape.a.strided->depth == 1 ? s.block_m : depth;
+  const int64_t period = machine.l2_bytes / 8;
+  const int64_t kept = 8 * (period / std::gcd(std::max<int64_t>(stride, 1), period));
+  return walked > kept ? 1.4 : 1.04;
+}
+
 struct Work {
   double block_cycles = 0;   // everything that blocks do, all together
   double shared_cycles = 0;  // packing before and combining after
@@ -103,13 +119,12 @@ Work work_of(const ContractShape& shape, const ContractSchedule& s, const Contra
   if (panel_b > 0.8 * static_cast<double>(machine.l1_bytes)) product *= 1.12;
   const double block_a = static_cast<double>(s.block_m * std::min(s.block_k, shape.k)) * bytes;
   if (block_a > 0.6 * static_cast<double>(machine.l2_bytes)) product *= 1.10;
-  if (s.pack_a == Packing::none && shape.k > 64 &&
-      block_a > static_cast<double>(machine.l1_bytes)) {
-    product *= 1.06;  // as many streams as the tile has rows
-  }
+  if (s.pack_a == Packing::none) product *= in_place_penalty(shape, s, machine);
   if (s.pack_b == Packing::none && shape.m > s.tile_m) {
     product *= s.tile_n == shape.n ? 1.0 : 1.15;
   }
+  // Every block reads the right operand's panels from the last-level cache, half of it hidden.
+  product += n * k * batches * bytes * static_cast<double>(grid.blocks_m) / 20;
   work.block_cycles = product;
   if (s.pack_a != Packing::none) {
     work.block_cycles += m * k * batches * static_cast<double>(grid.blocks_n) *
@@ -119,19 +134,26 @@ Work work_of(const ContractShape& shape, const ContractSchedule& s, const Contra
   if (s.pack_b == Packing::block) work.block_cycles += pack_b * static_cast<double>(grid.blocks_m);
   if (s.pack_b == Packing::whole) {
     work.shared_cycles += pack_b;
+    const double packed = static_cast<double>(packed_b_bytes(shape, s.tile_n));
+    if (packed > 0.5 * static_cast<double>(machine.llc_bytes)) {
+      work.shared_cycles += 3 * packed / 6;  // written to memory and read again
+    }
     work.forks += s.threads > 1 ? 1 : 0;
   }
   const double lanes = static_cast<double>(s.lanes);
   const double finish =
       m * n * batches * (2 + static_cast<double>(traffic.epilogue_operations)) / lanes;
   if (s.split_k > 1) {
-    work.shared_cycles += finish + m * n * batches * static_cast<double>(s.split_k) / lanes;
+    // Parts are written and read back through the last-level cache.
+    work.shared_cycles += finish + m * n * batches * static_cast<double>(s.split_k) * bytes / 4;
     work.forks += s.threads > 1 ? 1 : 0;
   } else {
     work.block_cycles += finish;
   }
   if (grid.keeps_sums) {
-    work.block_cycles += m * n * batches * static_cast<double>(grid.blocks_k) * 0.15;
+    const double sums = static_cast<double>(grid.tiles_a_block * s.tile_m * s.tile_n) * bytes;
+    const bool near = sums < 0.5 * static_cast<double>(machine.l2_bytes);
+    work.block_cycles += m * n * batches * static_cast<double>(grid.blocks_k) * (near ? 0.15 : 0.4);
   }
   return work;
 }
@@ -184,8 +206,8 @@ Space space_of(const ContractShape& shape, const MachineProfile& machine) {
 }
 
 // The tile with the fewest cycles for this problem; on a tie the squarer one, which loads less.
-void pick_tile(const ContractShape& shape, const Space& space, const MachineProfile& machine,
-               ContractSchedule& schedule) {
+void pick_tile(const ContractShape& shape, const Space& space, const ContractTraffic& traffic,
+               const MachineProfile& machine, ContractSchedule& schedule) {
   double best = INFINITY;
   for (int64_t tile_n : space.tile_n) {
     for (int64_t tile_m : space.tile_m) {
@@ -195,7 +217,12 @@ void pick_tile(const ContractShape& shape, const Space& space, const MachineProf
       if (tile_m > tile_m_max(tried.vectors(), machine)) continue;
       const double loads = static_cast<double>(tile_m + tried.vectors()) /
                            static_cast<double>(tile_m * tried.vectors());
-      const double cycles = product_cycles(shape, tried, 1) * (1 + 0.02 * loads);
+      double cycles = product_cycles(shape, tried, 1) * (1 + 0.02 * loads);
+      const int64_t rest = shape.n % tile_n;
+      if (rest < tried.lanes) {  // finished one by one
+        cycles += static_cast<double>(shape.batches() * shape.m * rest *
+                                      (3 + traffic.epilogue_operations));
+      }
       if (cycles < best) {
         best = cycles;
         schedule = tried;
@@ -204,15 +231,10 @@ void pick_tile(const ContractShape& shape, const Space& space, const MachineProf
   }
 }
 
-bool is_small(const ContractShape& shape) {
-  return shape.batches() * shape.m * shape.n * std::max<int64_t>(shape.k, 1) < (int64_t{1} << 17);
-}
-
 ContractSchedule pick(const ContractShape& shape, const Space& space,
                       const ContractTraffic& traffic, const MachineProfile& machine) {
   ContractSchedule start{.lanes = lanes_of(shape, machine)};
-  pick_tile(shape, space, machine, start);
-  start.threads = is_small(shape) ? 1 : space.threads.back();
+  pick_tile(shape, space, traffic, machine, start);
   start.streaming = traffic.streamable && traffic.output_bytes > machine.llc_bytes / 2;
   // A panel of b takes half of L1; k is cut evenly.
   const int64_t depth =
@@ -221,29 +243,38 @@ ContractSchedule pick(const ContractShape& shape, const Space& space,
   start.block_k = nearest(space.block_k, ceil_div(shape.k, k_blocks));
   ContractSchedule best = start;
   double best_ns = INFINITY;
-  for (int64_t split : space.split_k) {
-    for (int64_t block_m : space.block_m) {
-      for (int64_t block_n : space.block_n) {
-        for (int64_t pack_a : space.pack_a) {
-          for (int64_t pack_b : space.pack_b) {
-            ContractSchedule tried = start;
-            tried.split_k = split;
-            tried.block_m = round_up(block_m, start.tile_m);
-            tried.block_n = round_up(block_n, start.tile_n);
-            tried.pack_a = static_cast<Packing>(pack_a);
-            tried.pack_b = static_cast<Packing>(pack_b);
-            const double ns = contract_estimate_ns(shape, tried, traffic, machine);
-            if (ns >= best_ns) continue;
-            best_ns = ns;
-            best = tried;
-            best.block_m = block_m;
-            best.block_n = block_n;
+  const auto consider = [&](ContractSchedule tried, int64_t block_m, int64_t block_n) {
+    tried.block_m = round_up(block_m, start.tile_m);
+    tried.block_n = round_up(block_n, start.tile_n);
+    const double ns = contract_estimate_ns(shape, tried, traffic, machine);
+    if (ns >= best_ns) return;
+    best_ns = ns;
+    best = tried;
+    best.block_m = block_m;
+    best.block_n = block_n;
+  };
+  for (int64_t threads : space.threads) {
+    for (int64_t split : space.split_k) {
+      for (int64_t pack_a : space.pack_a) {
+        for (int64_t pack_b : space.pack_b) {
+          ContractSchedule tried = start;
+          tried.threads = threads;
+          tried.split_k = split;
+          tried.pack_a = static_cast<Packing>(pack_a);
+          tried.pack_b = static_cast<Packing>(pack_b);
+          for (int64_t block_m : space.block_m) {
+            for (int64_t block_n : space.block_n) consider(tried, block_m, block_n);
           }
         }
       }
     }
   }
   return best;
+}
+
+// Worth offering: k comes in blocks, and rows of the left operand are walked along k.
+bool prefetches(const ContractShape& shape, const ContractSchedule& best) {
+  return shape.k > best.block_k && shape.a.strided && shape.a.strided->depth == 1;
 }
 
 }  // namespace
@@ -278,7 +309,7 @@ ContractTraffic traffic_of(const ir::Program& program, const ir::FusedKernel& ke
       ir::walk(stage.body, [&](const ir::Expr& expr) {
         const bool function = expr.kind == ir::Expr::Kind::unary &&
                               expr.unary >= ir::UnaryOp::exp && expr.unary <= ir::UnaryOp::erf;
-        traffic.epilogue_operations += function ? 15 : expr.operands.empty() ? 0 : 1;
+        traffic.epilogue_operations += function ? 50 : expr.operands.empty() ? 0 : 1;
       });
     }
     if (std::find(kernel.writes.begin(), kernel.writes.end(), stage.output) ==
@@ -318,6 +349,7 @@ std::vector<ScheduleChoice> contract_choices(const ContractShape& shape,
   add("threads", space.threads, best.threads);
   add("split_k", space.split_k, best.split_k);
   add("unroll", {1, 2, 4, 8}, best.unroll);
+  if (prefetches(shape, best)) add("prefetch", {0, 1}, 1);
   if (traffic.streamable) add("streaming", {0, 1}, best.streaming ? 1 : 0);
   return choices;
 }
@@ -345,6 +377,7 @@ ContractSchedule contract_schedule(const ContractShape& shape, const ir::FusedKe
   const ContractGrid grid = grid_of(shape, s);
   s.split_k = ceil_div(grid.blocks_k, grid.k_blocks_a_split);  // no part is empty
   s.unroll = value("unroll", 4);
+  s.prefetch = value("prefetch", 0) == 1;
   s.streaming = traffic.streamable && value("streaming", 0) == 1;
   return s;
 }

@@ -30,6 +30,7 @@ struct ContractSchedule {
   int64_t threads = 1;
   int64_t split_k = 1;     // parts of k that are summed apart and combined
   int64_t unroll = 4;      // steps of k
+  bool prefetch = false;   // of the next block of k while this one is packed
   bool streaming = false;  // non-temporal stores of the outputs
 
   int64_t vectors() const { return tile_n / lanes; }

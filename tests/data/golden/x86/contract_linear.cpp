@@ -1,4 +1,4 @@
-// matrix product of 128 x 1024 x 512: register tile 4 x 16, blocks 24 x 512, k in steps of 256; left operand read in place, right packed whole; 2 threads
+// matrix product of 128 x 1024 x 512: register tile 5 x 16, blocks 130 x 256, k in steps of 256; left operand packed block by block, right packed block by block; 2 threads
 struct Kernel0ProductArguments {
   float* y;
   const float* x;
@@ -12,20 +12,18 @@ namespace kernel0_product {
 
 constexpr int64_t kM = 128, kN = 512, kK = 1024;
 constexpr int64_t kLanes = 8;
-constexpr int64_t kTileM = 4, kTileVectors = 2;
+constexpr int64_t kTileM = 5, kTileVectors = 2;
 constexpr int64_t kTileN = 16;
-constexpr int64_t kBlockM = 24, kBlockN = 512, kBlockK = 256;
-constexpr int64_t kBlocksM = 6, kBlocksN = 1, kBlocksK = 4;
-constexpr int64_t kBlocks = 6;  // of all batches and parts of k
-constexpr int64_t kPanelsN = 32;
-constexpr int64_t kPackTasks = 128;
+constexpr int64_t kBlockM = 130, kBlockN = 256, kBlockK = 256;
+constexpr int64_t kBlocksM = 1, kBlocksN = 2, kBlocksK = 4;
+constexpr int64_t kBlocks = 2;  // of all batches and parts of k
 // How the register tile walks its operands, in elements.
-constexpr int64_t kRowLeft = 1024, kStepLeft = 1, kStepRight = 16;
+constexpr int64_t kRowLeft = 1, kStepLeft = 5, kStepRight = 16;
 // Scratch: offsets in bytes, then one slot a thread, in elements.
-constexpr int64_t kPackedB = 64;
-constexpr int64_t kSlots = 2097216;
-constexpr int64_t kSlot = 12288;
-constexpr int64_t kSlotSums = 0;
+constexpr int64_t kSlots = 64;
+constexpr int64_t kSlot = 132112;
+constexpr int64_t kSlotB = 33296;
+constexpr int64_t kSlotSums = 98832;
 
 // to[k * kTo + i] = from[i * kFrom + k] for i, k < 8; rows from kRows on are zero.
 template <int kRows, int64_t kFrom, int64_t kTo>
@@ -55,6 +53,32 @@ static inline void transpose(const float* from, float* to) {
   }
 }
 
+// Rows [iM, iM + rowCount) over [iK, iK + kCount), in panels of kTileM rows.
+static void pack_a(int64_t iM, int64_t rowCount, int64_t iK, int64_t kCount, void* argument,
+    float* packedTo) {
+  const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
+  const float* __restrict const x = arguments.x;
+  for (int64_t rowP = 0; rowP < rowCount; rowP += kTileM, packedTo += kTileM * kCount) {
+    const int64_t rowsHere = rowCount - rowP < kTileM ? rowCount - rowP : kTileM;
+    int64_t stepK = 0;
+    const float* const packedFrom = x + (iM + rowP) * 1024 + iK * 1;
+    if (rowsHere == kTileM) {
+      for (; stepK + 8 <= kCount; stepK += 8) {
+        transpose<5, 1024, kTileM>(packedFrom + 0 + stepK, packedTo + stepK * kTileM + 0);
+        // The same rows of the next block of k are far away in memory.
+        for (int64_t rowI = 0; rowI < kTileM; ++rowI) {
+          __builtin_prefetch(packedFrom + rowI * 1024 + stepK + kBlockK, 0, 2);
+        }
+      }
+    }
+    for (; stepK < kCount; ++stepK) {
+      for (int64_t rowI = 0; rowI < rowsHere; ++rowI) {
+        packedTo[stepK * kTileM + rowI] = packedFrom[rowI * 1024 + stepK * 1];
+      }
+    }
+  }
+}
+
 // One panel: columns [iN, iN + colCount) over [iK, iK + kCount), padded to kTileN.
 static void pack_b_panel(int64_t iN, int64_t colCount, int64_t iK, int64_t kCount,
     void* argument, float* packedTo) {
@@ -72,34 +96,23 @@ static void pack_b_panel(int64_t iN, int64_t colCount, int64_t iK, int64_t kCoun
   }
 }
 
-static void pack_b(int64_t task, void* argument) {
-  const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
-  char* __restrict const kernel0_product_scratch = arguments.kernel0_product_scratch;
-  const int64_t iN = task % kPanelsN * kTileN;
-  const int64_t iK = task / kPanelsN % kBlocksK * kBlockK;
-  const int64_t kCount = kK - iK < kBlockK ? kK - iK : kBlockK;
-  const int64_t colCount = kN - iN < kTileN ? kN - iN : kTileN;
-  float* const packedB = (float*)(kernel0_product_scratch + kPackedB);
-  pack_b_panel(iN, colCount, iK, kCount, argument,
-               packedB + iK * kPanelsN * kTileN + iN * kCount);
-}
-
 // What follows the sum, for some columns of one row from (iM, iN) on.
 static inline void finish_vector(int64_t iM, int64_t iN, f32x8 tileSum, void* argument) {
   const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
   float* __restrict const y = arguments.y;
   const float* __restrict const bias = arguments.bias;
-  const f32x8 mul_0 = ((tileSum + load_f32x8(bias + iN)) * 2.0f);
-  const i32x8 inside_1 = (mul_0 > 0.0f);
-  const f32x8 chosen_2 = (inside_1 ? mul_0 : (mul_0 * 0.1f));
-  store_f32x8(y + iM * 512 + iN, chosen_2);
+  const f32x8 bias_0 = load_f32x8(bias + iN);
+  const f32x8 mul_1 = (tileSum + bias_0) * 2.0f;
+  const i32x8 inside_2 = mul_1 > 0.0f;
+  const f32x8 chosen_3 = inside_2 ? mul_1 : (mul_1 * 0.1f);
+  store_f32x8(y + iM * 512 + iN, chosen_3);
 }
 
 static void finish_tile(int64_t iM, int64_t rowCount, int64_t iN, int64_t colCount,
     const float* tile, void* argument) {
   for (int64_t row = 0; row < rowCount; ++row, tile += kTileN) {
-    int64_t col = 0;
-    for (; col + kLanes <= colCount; col += kLanes) {
+    for (int64_t next = 0; next < colCount; next += kLanes) {
+      const int64_t col = next;
       finish_vector(iM + row, iN + col, load_f32x8(tile + col), argument);
     }
   }
@@ -146,28 +159,32 @@ static void add_tile(const float* left, const float* right, int64_t kCount, bool
 }
 
 static void multiply_block(int64_t blockId, float* slotBase, void* argument) {
-  const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
-  const float* __restrict const x = arguments.x;
-  char* __restrict const kernel0_product_scratch = arguments.kernel0_product_scratch;
   const int64_t placeId = blockId;
   const int64_t firstM = placeId % kBlocksM * kBlockM;
   const int64_t firstN = placeId / kBlocksM % kBlocksN * kBlockN;
   const int64_t endM = kM - firstM < kBlockM ? kM : firstM + kBlockM;
   const int64_t endN = kN - firstN < kBlockN ? kN : firstN + kBlockN;
-  const float* const packedB = (const float*)(kernel0_product_scratch + kPackedB);
+  float* const packedA = slotBase;
+  float* const packedB = slotBase + kSlotB;
   float* const blockSums = slotBase + kSlotSums;
   for (int64_t iK = 0; iK < kK; iK += kBlockK) {
     const int64_t kCount = kK - iK < kBlockK ? kK - iK : kBlockK;
     const bool isFirst = iK == 0;
     const bool isLast = iK + kCount == kK;
     float* tileAt = blockSums;
+    pack_a(firstM, endM - firstM, iK, kCount, argument, packedA);
     for (int64_t iN = firstN; iN < endN; iN += kTileN) {
       const int64_t colCount = endN - iN < kTileN ? endN - iN : kTileN;
-      const float* const rightAt = packedB + iK * kPanelsN * kTileN + iN * kCount;
+      float* const rightAt = packedB + (iN - firstN) * kCount;
+      pack_b_panel(iN, colCount, iK, kCount, argument, rightAt);
       for (int64_t iM = firstM; iM < endM; iM += kTileM) {
-        const float* const leftAt = x + iM * 1024 + iK * 1;
+        const float* const leftAt = packedA + (iM - firstM) * kCount;
         const int64_t rowCount = endM - iM < kTileM ? endM - iM : kTileM;
-        add_tile<kTileM, kTileVectors>(leftAt, rightAt, kCount, isFirst, tileAt);
+        if (rowCount == kTileM) {
+          add_tile<kTileM, kTileVectors>(leftAt, rightAt, kCount, isFirst, tileAt);
+        } else {
+        add_tile<3, kTileVectors>(leftAt, rightAt, kCount, isFirst, tileAt);
+        }
         if (isLast) finish_tile(iM, rowCount, iN, colCount, tileAt, argument);
         tileAt += kTileM * kTileN;
       }
@@ -192,8 +209,6 @@ static void work(int64_t threadId, void* argument) {
 // ke_launch:
 {
   Kernel0ProductArguments kernel0_product_arguments = {y, x, w, bias, kernel0_product_scratch};
-  context->parallel_for(context->pool, kernel0_product::kPackTasks, kernel0_product::pack_b,
-      &kernel0_product_arguments);
   *(int64_t*)kernel0_product_scratch = 0;  // the next block to take
   context->parallel_for(context->pool, 2, kernel0_product::work, &kernel0_product_arguments);
 }

@@ -51,25 +51,28 @@ static void pack_a(int64_t iB0, int64_t iM, int64_t rowCount, int64_t iK, int64_
   }
 }
 
-// One panel: columns [iN, iN + colCount) over [iK, iK + kCount), padded to kTileN.
-static void pack_b_panel(int64_t iB0, int64_t iN, int64_t colCount, int64_t iK, int64_t kCount,
+// Panels of the columns [iN, endN) over [iK, iK + kCount), a few rows at a time.
+static void pack_b_rows(int64_t iB0, int64_t iN, int64_t endN, int64_t iK, int64_t kCount,
     void* argument, float* packedTo) {
   const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
   const float* __restrict const w = arguments.w;
-  int64_t stepK = 0;
-  const float* const packedFrom = w + iB0 * 20000 + iN * 1 + iK * 20;
-  if (colCount == kTileN) {
-    for (; stepK < kCount; ++stepK) {
-      __builtin_memcpy(packedTo + stepK * kTileN, packedFrom + stepK * 20,
-          kTileN * sizeof(float));
-    }
-  }
-  for (; stepK < kCount; ++stepK) {
-    for (int64_t colJ = 0; colJ < colCount; ++colJ) {
-      packedTo[stepK * kTileN + colJ] = packedFrom[colJ * 1 + stepK * 20];
-    }
-    for (int64_t colJ = colCount; colJ < kTileN; ++colJ) {
-      packedTo[stepK * kTileN + colJ] = 0;
+  const float* const packedFrom = w + iB0 * 20000 + iN + iK * 20;
+  for (int64_t firstK = 0; firstK < kCount; firstK += 8) {
+    const int64_t endK = kCount - firstK < 8 ? kCount : firstK + 8;
+    for (int64_t colP = 0; colP < endN - iN; colP += kTileN) {
+      const int64_t colsLeft = endN - iN - colP;
+      const int64_t colCount = colsLeft < kTileN ? colsLeft : kTileN;
+      for (int64_t stepK = firstK; stepK < endK; ++stepK) {
+        float* const rowTo = packedTo + colP * kCount + stepK * kTileN;
+        const float* const rowFrom = packedFrom + stepK * 20 + colP;
+        if (colCount == kTileN) {
+          __builtin_memcpy(rowTo, rowFrom, kTileN * sizeof(float));
+        } else {
+          for (int64_t colJ = 0; colJ < kTileN; ++colJ) {
+            rowTo[colJ] = colJ < colCount ? rowFrom[colJ] : 0;
+        }
+        }
+      }
     }
   }
 }
@@ -82,21 +85,14 @@ static inline void finish_vector(int64_t iB0, int64_t iM, int64_t iN, f32x8 tile
   store_f32x8(y + iB0 * 1000 + iM * 20 + iN, tileSum);
 }
 
-static inline void finish_element(int64_t iB0, int64_t iM, int64_t iN, float tileSum,
-    void* argument) {
-  const Kernel0ProductArguments& arguments = *(const Kernel0ProductArguments*)argument;
-  float* __restrict const y = arguments.y;
-  y[iB0 * 1000 + iM * 20 + iN] = tileSum;
-}
-
 static void finish_tile(int64_t iB0, int64_t iM, int64_t rowCount, int64_t iN, int64_t colCount,
     const float* tile, void* argument) {
   for (int64_t row = 0; row < rowCount; ++row, tile += kTileN) {
-    int64_t col = 0;
-    for (; col + kLanes <= colCount; col += kLanes) {
+    // The last vector may compute some columns once more.
+    for (int64_t next = 0; next < colCount; next += kLanes) {
+      const int64_t col = next + kLanes <= colCount ? next : colCount - kLanes;
       finish_vector(iB0, iM + row, iN + col, load_f32x8(tile + col), argument);
     }
-    for (; col < colCount; ++col) finish_element(iB0, iM + row, iN + col, tile[col], argument);
   }
 }
 
@@ -161,10 +157,10 @@ static void multiply_block(int64_t blockId, float* slotBase, void* argument) {
     const bool isFirst = iK == firstK;
     float* tileAt = blockSums;
     pack_a(iB0, firstM, endM - firstM, iK, kCount, argument, packedA);
+    pack_b_rows(iB0, firstN, endN, iK, kCount, argument, packedB);
     for (int64_t iN = firstN; iN < endN; iN += kTileN) {
       const int64_t colCount = endN - iN < kTileN ? endN - iN : kTileN;
       float* const rightAt = packedB + (iN - firstN) * kCount;
-      pack_b_panel(iB0, iN, colCount, iK, kCount, argument, rightAt);
       for (int64_t iM = firstM; iM < endM; iM += kTileM) {
         const float* const leftAt = packedA + (iM - firstM) * kCount;
         const int64_t rowCount = endM - iM < kTileM ? endM - iM : kTileM;
