@@ -82,9 +82,8 @@ class StoringRule {
   std::vector<bool> run() {
     for (size_t s = 0; s < stages_.size(); ++s) survey(s);
     for (size_t s = stages_.size(); s-- > 0;) {
-      if (!index_.live[s]) continue;
-      stored_[s] = stored_[s] || decide(s);
-      record_uses(s);
+      stored_[s] = index_.live[s] && (stored_[s] || decide(s));
+      if (index_.live[s]) record_uses(s);
     }
     return stored_;
   }
