@@ -354,9 +354,10 @@ class ModelNew(Model):
             return None, "autocast is on"
         return tensors, ""
 
-    @torch.compiler.disable
     def _ke_warn(self, reason: str) -> None:
-        if not self._ke_warned:
+        # A warning would break the graph that torch.compile records (and its decorator that hides
+        # functions from it costs seconds to import).
+        if not self._ke_warned and not torch.compiler.is_compiling():
             self._ke_warned = True
             warnings.warn(f"{MANIFEST['problem']}: the original forward() runs instead of the "
                           f"proved kernel, because {reason}", stacklevel=4)
