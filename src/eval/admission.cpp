@@ -15,6 +15,7 @@ uint16_t half_bits(double value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double size = std::fabs(value);
   if (std::isnan(value)) return 0x7e00;
+  if (size == 0) return sign;
   if (size >= 65520) return static_cast<uint16_t>(sign | 0x7c00);
   int exponent = 0;
   std::frexp(size, &exponent);  // size = f * 2^exponent, f in [0.5, 1)

@@ -8,115 +8,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <sstream>
 
+#include "eval/judge_fixture.hpp"
 #include "eval/runner/host.hpp"
 #include "eval/runner/protocol.hpp"
-#include "oracle/fake_oracle.hpp"
-#include "os/file_system.hpp"
 
 namespace ke {
 namespace {
 
-constexpr int64_t kRows = 61, kLength = 1003;
-const std::filesystem::path kData = std::filesystem::path(KE_SOURCE_DIR) / "tests" / "data";
-
-// Builds with g++ at a level that compiles fast.
-class PlainTarget final : public Target {
- public:
-  std::vector<ScheduleChoice> choices(const ir::Program&, const ir::FusedKernel&,
-                                      const MachineProfile&) const override {
-    return {};
-  }
-  double estimate_ns(const ir::Program&, const ir::FusedKernel&,
-                     const MachineProfile&) const override {
-    return 0;
-  }
-  Result<std::string> print(const ir::Program&, std::span<const ir::FusedKernel>,
-                            const MachineProfile&) const override {
-    return Error{Errc::unavailable, "this target prints nothing"};
-  }
-  Result<BuildRecipe> recipe(std::string_view source) const override {
-    if (source.find("ke:flags -fplugin") != std::string_view::npos) {
-      return Error{Errc::refused, "the flag -fplugin is not allowed"};
-    }
-    return BuildRecipe{{"g++", "-std=c++20", "-O1", "-mavx2", "-shared", "-fPIC", "-fopenmp",
-                        "{source}", "-o", "{output}"},
-                       "kernel.cpp",
-                       "kernel.so"};
-  }
-  Result<std::string> toolchain() const override { return std::string("g++ under test"); }
-};
-
-FakeOracleScript script() {
-  FakeOracleScript script;
-  Problem& problem = script.problem;
-  problem.name = "test";
-  problem.inputs = {{"x", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
-                    {"w", ir::DType::float32, {kLength}, {1}}};
-  problem.outputs = {{"y", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
-                     {"s", ir::DType::float32, {kRows}, {1}}};
-  problem.longest_reduction = kLength;
-  problem.unit_roundoff = 0x1p-24;
-  script.truth = [](const std::vector<FakeTensor>& inputs) {
-    FakeTensor y(kRows * kLength), s(kRows);
-    for (size_t r = 0; r < kRows; ++r) {
-      for (size_t k = 0; k < kLength; ++k) {
-        y[r * kLength + k] = std::max(inputs[0][r * kLength + k], 0.0) * inputs[1][k];
-        s[r] += y[r * kLength + k];
-      }
-    }
-    return std::vector<FakeTensor>{y, s};
-  };
-  return script;
-}
-
-class Bench {
- public:
-  explicit Bench(FakeOracleScript from = script())
-      : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
-    EvaluatorOptions options;
-    options.oracle = oracle_.get();
-    options.target = &target_;
-    options.clock = &clock_;
-    options.machine.threads = 2;
-    options.artifacts = folder_.path() / "artifacts";
-    options.runner_command = {os::own_executable()->string(), "__runner-host"};
-    options.threads = 2;
-    options.seed = 20240607;
-    options.device_lock = folder_.path() / "device.lock";
-    options.limits.call_max = Milliseconds(1500);
-    options.limits.runner_memory_bytes = 512_MiB;
-    options.limits.timing_sets_max = 6;
-    evaluator_ = std::move(*make_evaluator(options));
-  }
-
-  Evaluation judge(const std::string& source, JudgeOptions options = {.effort = Effort::full}) {
-    const Result<Artifact> artifact = evaluator_->build(source);
-    if (!artifact) return broken(artifact.error());
-    const Result<Evaluation> evaluation = evaluator_->judge(*artifact, options);
-    return evaluation ? *evaluation : broken(evaluation.error());
-  }
-  Evaluator& evaluator() { return *evaluator_; }
-  std::filesystem::path artifacts() const { return folder_.path() / "artifacts"; }
-
- private:
-  static Evaluation broken(const Error& error) {
-    ADD_FAILURE() << error.to_string();
-    return {};
-  }
-  os::TemporaryDirectory folder_;
-  os::SystemClock clock_;
-  PlainTarget target_;
-  std::unique_ptr<Oracle> oracle_;
-  std::unique_ptr<Evaluator> evaluator_;
-};
-
-std::string source_of(const std::filesystem::path& path) {
-  return *os::read_file(kData / "hostile" / "preamble.h", 1 << 20) + *os::read_file(path, 1 << 20);
-}
+using judge_test::JudgeBench;
+using judge_test::kData;
+using judge_test::kLength;
+using judge_test::kRows;
+using judge_test::script;
+using judge_test::source_of;
 
 std::map<std::string, std::string> required_verdicts() {
   std::map<std::string, std::string> verdicts;
@@ -145,7 +52,7 @@ bool chosen(const std::string& name) {
 }
 
 TEST(Judge, GivesEveryHostileKernelItsVerdict) {
-  Bench bench;
+  JudgeBench bench;
   const auto verdicts = required_verdicts();
   const auto sources = sources_below("hostile");
   EXPECT_EQ(sources.size(), verdicts.size());
@@ -170,7 +77,7 @@ TEST(Judge, GivesEveryHostileKernelItsVerdict) {
 }
 
 TEST(Judge, AcceptsHonestKernelsThatLookSuspicious) {
-  Bench bench;
+  JudgeBench bench;
   for (const auto& path : sources_below("honest")) {
     if (!chosen(path.stem().string())) continue;
     SCOPED_TRACE(path.stem().string());
@@ -187,7 +94,7 @@ TEST(Judge, AcceptsHonestKernelsThatLookSuspicious) {
 }
 
 TEST(Judge, ConfirmsWithFreshSeeds) {
-  Bench bench;
+  JudgeBench bench;
   const std::string source = source_of(kData / "honest" / "plain.cpp");
   EXPECT_FALSE(bench.judge(source, {.effort = Effort::screen}).confirmed);
   const Evaluation evaluation = bench.judge(source, {.effort = Effort::confirm});
@@ -197,7 +104,7 @@ TEST(Judge, ConfirmsWithFreshSeeds) {
 }
 
 TEST(Judge, StopsEarlyWhenClearlySlower) {
-  Bench bench;
+  JudgeBench bench;
   const Evaluation evaluation = bench.judge(source_of(kData / "honest" / "plain.cpp"),
                                             {.effort = Effort::screen, .best_ns = 1000});
   EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
@@ -206,7 +113,7 @@ TEST(Judge, StopsEarlyWhenClearlySlower) {
 }
 
 TEST(Judge, ChecksWithoutTimingWhenNotAsked) {
-  Bench bench;
+  JudgeBench bench;
   const Evaluation evaluation =
       bench.judge(source_of(kData / "honest" / "plain.cpp"), {.measure = false});
   EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
@@ -214,7 +121,7 @@ TEST(Judge, ChecksWithoutTimingWhenNotAsked) {
 }
 
 TEST(Builder, BuildsOnceAndRefusesForbiddenFlags) {
-  Bench bench;
+  JudgeBench bench;
   const std::string source = source_of(kData / "honest" / "plain.cpp");
   const Result<Artifact> first = bench.evaluator().build(source);
   const Result<Artifact> again = bench.evaluator().build("// a remark\n" + source + "\n\n");
@@ -232,13 +139,15 @@ TEST(Builder, BuildsOnceAndRefusesForbiddenFlags) {
 }
 
 TEST(Admission, FlagsAProblemWhoseAnswerIsConstant) {
-  Bench honest;
-  EXPECT_TRUE(honest.evaluator().admission_flags()->empty());
+  JudgeBench honest;
+  const auto none = honest.evaluator().admission_flags();
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
   FakeOracleScript constant = script();
   constant.truth = [](const std::vector<FakeTensor>&) {
     return std::vector<FakeTensor>{FakeTensor(kRows * kLength, 0.0), FakeTensor(kRows, 0.0)};
   };
-  Bench bench(std::move(constant));
+  JudgeBench bench(std::move(constant));
   const auto flags = bench.evaluator().admission_flags();
   ASSERT_TRUE(flags);
   EXPECT_EQ(*flags, std::vector<std::string>{"trivial"});

@@ -54,7 +54,15 @@ Result<OutputMemory> OutputMemory::create(int64_t bytes, Rng& rng) {
   return output;
 }
 
+void OutputMemory::restore_canaries() {
+  const size_t before = static_cast<size_t>(offset_);
+  std::memcpy(memory_.data(), expected_.data(), before);
+  std::memcpy(memory_.data() + offset_ + bytes_, expected_.data() + before,
+              expected_.size() - before);
+}
+
 void OutputMemory::poison(std::byte value) {
+  restore_canaries();
   std::memset(memory_.data() + offset_, static_cast<int>(value), static_cast<size_t>(bytes_));
 }
 

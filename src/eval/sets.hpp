@@ -34,7 +34,8 @@ class OutputMemory {
 
   std::span<std::byte> data() { return memory_.span(offset_, bytes_); }
   std::span<const std::byte> data() const { return memory_.span(offset_, bytes_); }
-  void poison(std::byte value);
+  void poison(std::byte value);  // and new-made canaries: an earlier candidate may have hurt them
+  void restore_canaries();
   bool canaries_intact() const;
   runner::TensorFile file() const { return {memory_.fd(), offset_, memory_.size()}; }
 

@@ -93,6 +93,7 @@ class Session {
     sets_ = TRY(options_.sets->timing());
     for (size_t i = 0; i < sets_.size(); ++i) {
       outputs_.push_back(TRY(options_.sets->outputs(static_cast<int>(i))));
+      for (OutputMemory& output : *outputs_.back()) output.restore_canaries();
       rotation_.push_back(i);
     }
     rng_.shuffle(rotation_);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A judge with everything real but the oracle and the target, for the end-to-end test and the
+// bench: y[r, k] = max(x[r, k], 0) * w[k] and s[r] = sum over k of y[r, k], the problem of
+// tests/data/hostile/preamble.h.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/evaluator.hpp"
+#include "oracle/fake_oracle.hpp"
+#include "os/file_system.hpp"
+
+namespace ke::judge_test {
+
+inline constexpr int64_t kRows = 61, kLength = 1003;
+inline const std::filesystem::path kData = std::filesystem::path(KE_SOURCE_DIR) / "tests" / "data";
+
+// Builds with g++ at a level that compiles fast.
+class PlainTarget final : public Target {
+ public:
+  std::vector<ScheduleChoice> choices(const ir::Program&, const ir::FusedKernel&,
+                                      const MachineProfile&) const override {
+    return {};
+  }
+  double estimate_ns(const ir::Program&, const ir::FusedKernel&,
+                     const MachineProfile&) const override {
+    return 0;
+  }
+  Result<std::string> print(const ir::Program&, std::span<const ir::FusedKernel>,
+                            const MachineProfile&) const override {
+    return Error{Errc::unavailable, "this target prints nothing"};
+  }
+  Result<BuildRecipe> recipe(std::string_view source) const override {
+    if (source.find("ke:flags -fplugin") != std::string_view::npos) {
+      return Error{Errc::refused, "the flag -fplugin is not allowed"};
+    }
+    return BuildRecipe{{"g++", "-std=c++20", "-O1", "-mavx2", "-shared", "-fPIC", "-fopenmp",
+                        "{source}", "-o", "{output}"},
+                       "kernel.cpp",
+                       "kernel.so"};
+  }
+  Result<std::string> toolchain() const override { return std::string("g++ under test"); }
+};
+
+inline FakeOracleScript script() {
+  FakeOracleScript script;
+  Problem& problem = script.problem;
+  problem.name = "test";
+  problem.inputs = {{"x", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
+                    {"w", ir::DType::float32, {kLength}, {1}}};
+  problem.outputs = {{"y", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
+                     {"s", ir::DType::float32, {kRows}, {1}}};
+  problem.longest_reduction = kLength;
+  problem.unit_roundoff = 0x1p-24;
+  script.truth = [](const std::vector<FakeTensor>& inputs) {
+    FakeTensor y(kRows * kLength), s(kRows);
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t k = 0; k < kLength; ++k) {
+        y[r * kLength + k] = std::max(inputs[0][r * kLength + k], 0.0) * inputs[1][k];
+        s[r] += y[r * kLength + k];
+      }
+    }
+    return std::vector<FakeTensor>{y, s};
+  };
+  return script;
+}
+
+class JudgeBench {
+ public:
+  explicit JudgeBench(FakeOracleScript from = script(), int32_t timing_sets_max = 6)
+      : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
+    EvaluatorOptions options;
+    options.oracle = oracle_.get();
+    options.target = &target_;
+    options.clock = &clock_;
+    options.machine.threads = 2;
+    options.artifacts = folder_.path() / "artifacts";
+    options.runner_command = {os::own_executable()->string(), "__runner-host"};
+    options.threads = 2;
+    options.seed = 20240607;
+    options.device_lock = folder_.path() / "device.lock";
+    options.limits.call_max = Milliseconds(1500);
+    options.limits.runner_memory_bytes = 512_MiB;
+    options.limits.timing_sets_max = timing_sets_max;
+    evaluator_ = std::move(*make_evaluator(options));
+  }
+
+  Evaluation judge(const std::string& source, JudgeOptions options = {.effort = Effort::full}) {
+    const Result<Artifact> artifact = evaluator_->build(source);
+    if (!artifact) return broken(artifact.error());
+    const Result<Evaluation> evaluation = evaluator_->judge(*artifact, options);
+    return evaluation ? *evaluation : broken(evaluation.error());
+  }
+  Evaluator& evaluator() { return *evaluator_; }
+  std::filesystem::path artifacts() const { return folder_.path() / "artifacts"; }
+
+ private:
+  static Evaluation broken(const Error& error) {
+    ADD_FAILURE() << error.to_string();
+    return {};
+  }
+  os::TemporaryDirectory folder_;
+  os::SystemClock clock_;
+  PlainTarget target_;
+  std::unique_ptr<Oracle> oracle_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+inline std::string source_of(const std::filesystem::path& path) {
+  return *os::read_file(kData / "hostile" / "preamble.h", 1 << 20) + *os::read_file(path, 1 << 20);
+}
+
+}  // namespace ke::judge_test
