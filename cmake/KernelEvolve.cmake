@@ -5,7 +5,8 @@ add_library(ke_options INTERFACE)
 target_include_directories(ke_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(ke_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wswitch-enum
-  -Wno-missing-field-initializers)  # designated initializers with defaults are how we write options
+  -Wno-missing-field-initializers  # designated initializers with defaults are how we write options
+  -Wno-restrict)                   # false alarms of g++ 12 on std::string (GCC bug 105651)
 if(KE_WERROR)
   target_compile_options(ke_options INTERFACE -Werror)
 endif()

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.hpp"
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
 #include "domain/machine.hpp"

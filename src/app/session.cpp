@@ -119,6 +119,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   const int32_t threads = options.threads > 0 ? options.threads : available_threads();
   session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
 
+  if (options.sandbox_required) TRY(require_protections());
   stage(events,
         fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
   session->oracle_ =
