@@ -47,6 +47,7 @@ class Options:
 
     path: str
     dtype: str = "as-is"
+    precision: str = "strict"
     seed: int = 0
     threads: int = 1
     cache_dir: str = ""
@@ -137,6 +138,9 @@ class LoadedProblem:
                 leaves.append(tensors[used])
                 used += 1
         return list(_pytree.tree_unflatten(leaves, self.tree))
+
+    def precision(self) -> str:
+        return self.sidecar.precision or self.options.precision
 
     def argument_count(self) -> int:
         return sum(spec.kind == "argument" for spec in self.inputs)

@@ -72,6 +72,7 @@ Result<void> ProcessOracle::load(Digest digest) {
                    {"options",
                     {{"path", options_.problem_path},
                      {"dtype", options_.dtype},
+                     {"precision", enum_name(options_.precision)},
                      {"seed", options_.seed},
                      {"threads", options_.threads},
                      {"cache_dir", options_.cache_dir},

@@ -43,7 +43,7 @@ struct OutputTruth {
   double rms_truth = 0;     // over finite elements
   double pytorch_rms = 0;   // error of PyTorch in the problem's precision, absolute
   double pytorch_max = 0;
-  double atol = 0, rtol = 0;         // the problem's elementwise tolerance
+  double atol = 0, rtol = 0;         // elementwise; see truth.py for what is attainable
   bool any_non_finite_kind = false;  // behind a product: any non-finite value matches another
 };
 
