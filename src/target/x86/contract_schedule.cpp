@@ -158,6 +158,11 @@ Work work_of(const ContractShape& shape, const ContractSchedule& s, const Contra
   return work;
 }
 
+// Non-temporal stores fill whole cache lines, or memory is written twice.
+bool may_stream(const ContractShape& shape, const ContractTraffic& traffic, int64_t tile_n) {
+  return traffic.streamable && tile_n * ir::bytes_of(shape.dtype) % 64 == 0;
+}
+
 double memory_ns(const ContractSchedule& s, const ContractTraffic& traffic,
                  const MachineProfile& machine) {
   const double written = static_cast<double>(traffic.output_bytes);
@@ -165,7 +170,8 @@ double memory_ns(const ContractSchedule& s, const ContractTraffic& traffic,
   const bool big = total > static_cast<double>(machine.llc_bytes);
   const double bandwidth = big ? (s.threads > 1 ? machine.bandwidth_all : machine.bandwidth_single)
                                : machine.bandwidth_llc_all;
-  return (total + (big && !s.streaming ? written : 0)) / bandwidth * 1e9;
+  const double ns = (total + (big && !s.streaming ? written : 0)) / bandwidth * 1e9;
+  return s.streaming && s.block_m > 48 ? 1.1 * ns : ns;  // many rows at a time: short runs
 }
 
 // --- The pick -----------------------------------------------------------------------------------
@@ -209,12 +215,16 @@ Space space_of(const ContractShape& shape, const MachineProfile& machine) {
 void pick_tile(const ContractShape& shape, const Space& space, const ContractTraffic& traffic,
                const MachineProfile& machine, ContractSchedule& schedule) {
   double best = INFINITY;
+  const bool streams = traffic.streamable && traffic.output_bytes > machine.llc_bytes / 2 &&
+                       shape.n * ir::bytes_of(shape.dtype) >= 64;
+  schedule.streaming = streams;
   for (int64_t tile_n : space.tile_n) {
     for (int64_t tile_m : space.tile_m) {
       ContractSchedule tried = schedule;
       tried.tile_m = tile_m;
       tried.tile_n = tile_n;
       if (tile_m > tile_m_max(tried.vectors(), machine)) continue;
+      if (streams && !may_stream(shape, traffic, tile_n)) continue;
       const double loads = static_cast<double>(tile_m + tried.vectors()) /
                            static_cast<double>(tile_m * tried.vectors());
       double cycles = product_cycles(shape, tried, 1) * (1 + 0.02 * loads);
@@ -235,7 +245,6 @@ ContractSchedule pick(const ContractShape& shape, const Space& space,
                       const ContractTraffic& traffic, const MachineProfile& machine) {
   ContractSchedule start{.lanes = lanes_of(shape, machine)};
   pick_tile(shape, space, traffic, machine, start);
-  start.streaming = traffic.streamable && traffic.output_bytes > machine.llc_bytes / 2;
   // A panel of b takes half of L1; k is cut evenly.
   const int64_t depth =
       std::max<int64_t>(machine.l1_bytes / 2 / (start.tile_n * ir::bytes_of(shape.dtype)), 64);
@@ -378,7 +387,7 @@ ContractSchedule contract_schedule(const ContractShape& shape, const ir::FusedKe
   s.split_k = ceil_div(grid.blocks_k, grid.k_blocks_a_split);  // no part is empty
   s.unroll = value("unroll", 4);
   s.prefetch = value("prefetch", 0) == 1;
-  s.streaming = traffic.streamable && value("streaming", 0) == 1;
+  s.streaming = may_stream(shape, traffic, s.tile_n) && value("streaming", 0) == 1;
   return s;
 }
 
