@@ -166,6 +166,17 @@ bool stores_aligned(const ir::Program& program, const ir::FusedStage& stage, int
   return address.coefficient_of_axis(lane_axis) == 1;
 }
 
+bool prefers_streaming(const ir::Program& program, const ir::FusedKernel& kernel,
+                       const MachineProfile& machine) {
+  int64_t outputs = 0, intermediates = 0;
+  for (const ir::TensorId id : kernel.writes) {
+    const ir::Tensor& tensor = program.tensor(id);
+    (tensor.role == ir::Role::output ? outputs : intermediates) += footprint_bytes(tensor);
+  }
+  if (intermediates > 0) return intermediates + outputs > machine.llc_bytes / 2;
+  return outputs >= 4 * machine.l1_bytes;
+}
+
 std::vector<double> lane_scores(const ir::Program& program, const ir::FusedStage& stage,
                                 int axis_count) {
   const std::vector<Access> touched = accesses(program, stage, {});

@@ -49,6 +49,12 @@ std::vector<double> lane_scores(const ir::Program& program, const ir::FusedStage
 bool stores_aligned(const ir::Program& program, const ir::FusedStage& stage, int lane_axis,
                     int lanes);
 
+// Whether stores past the caches pay: for outputs of the program beyond the first-level caches
+// (a plain store to a line that is not cached reads it first), and for intermediates that would not
+// be found in the last-level cache anyway.
+bool prefers_streaming(const ir::Program& program, const ir::FusedKernel& kernel,
+                       const MachineProfile& machine);
+
 // C variables for axes: their names, made different from every tensor of the program.
 std::vector<std::string> axis_variables(const PrintContext& context,
                                         const std::vector<ir::Axis>& axes);

@@ -117,8 +117,7 @@ std::vector<ScheduleChoice> map_choices(const Program& program, const FusedKerne
     chunk.preferred = value <= wanted ? value : chunk.preferred;
   choices.push_back(chunk);
   if (can_stream(program, kernel, loops)) {
-    const bool large = traffic.written > static_cast<double>(machine.llc_bytes) / 4;
-    choices.push_back({"streaming", {0, 1}, large ? 1 : 0});
+    choices.push_back({"streaming", {0, 1}, prefers_streaming(program, kernel, machine) ? 1 : 0});
   }
   return choices;
 }

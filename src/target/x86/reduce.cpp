@@ -336,8 +336,7 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
     }
   }
   if (can_stream(program, kernel, plan)) {
-    const bool large = work.written > static_cast<double>(machine.llc_bytes) / 4;
-    choices.push_back({"streaming", {0, 1}, large ? 1 : 0});
+    choices.push_back({"streaming", {0, 1}, prefers_streaming(program, kernel, machine) ? 1 : 0});
   }
   return choices;
 }

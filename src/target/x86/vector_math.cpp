@@ -34,7 +34,8 @@ static inline F scale_of(F x, I n) {
 )"},
     MathTemplate{"expm1_reduced", "", R"(// e^r - 1 for |r| <= ln(2) / 2.
 static inline F expm1_reduced(F r) {
-  F q = r * 0.00139420599f + 0.00833327172f;
+  F q = r * 0.000199150311f + 0.00139420599f;
+  q = q * r + 0.00833327172f;
   q = q * r + 0.0416663419f;
   q = q * r + 0.166666668f;
   q = q * r + 0.5f;
