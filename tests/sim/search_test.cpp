@@ -111,16 +111,20 @@ TEST_F(Search, BeginsWithDrafts) {
       std::ranges::any_of(nodes, [](const NodeRow& n) { return n.kind == NodeKind::cross; }));
 }
 
-TEST_F(Search, BuildsAheadWithoutChangingWhatIsJudged) {
-  options_.build_ahead = 0;
-  const RunId alone = run(options_)->run;
-  for (const NodeRow& node : *world_.graph.nodes(alone, false)) EXPECT_GT(node.step, 0);
-  options_.build_ahead = 6;
-  const auto store = make_memory_store();
-  World other(*store);
-  const auto ahead = search(other.dependencies(), options_);
-  ASSERT_TRUE(ahead);
-  EXPECT_EQ(ahead->steps, 40);
+TEST(BuildAhead, ResultsComeInTheOrderOfProposalsAtAnyDepth) {
+  for (const int32_t depth : {0, 1, 6}) {
+    SCOPED_TRACE(depth);
+    const auto store = make_memory_store();
+    World world(*store);
+    SearchOptions options = options_of("greedy", 1, 40);
+    options.build_ahead = depth;
+    const auto result = search(world.dependencies(), options);
+    ASSERT_TRUE(result);
+    std::vector<std::string> proposed;
+    const std::vector<NodeRow> nodes = *world.graph.nodes(result->run, true);
+    for (const NodeRow& node : nodes) proposed.push_back(node.source);
+    EXPECT_EQ(world.evaluator.screened(), proposed);
+  }
 }
 
 TEST_F(Search, AnUnknownPolicyOrProposerIsTheUsersMistake) {
