@@ -204,7 +204,23 @@ class Assembler {
                                 : bfloat_bits(static_cast<float>(value)));
     }
     if (is_floating(dtype)) return target::float_literal(dtype, value);
-    return fmt::format("{}", static_cast<int64_t>(value));
+    return integer_text(dtype, static_cast<int64_t>(value));
+  }
+
+  static std::string integer_text(DType dtype, int64_t value) {
+    switch (dtype) {
+      case DType::boolean: return value != 0 ? "true" : "false";
+      case DType::uint8: return std::to_string(static_cast<uint8_t>(value));
+      case DType::int8: return std::to_string(static_cast<int8_t>(value));
+      case DType::int16: return std::to_string(static_cast<int16_t>(value));
+      case DType::int32: return std::to_string(static_cast<int32_t>(value));
+      case DType::int64:
+      case DType::float64:
+      case DType::float32:
+      case DType::float16:
+      case DType::bfloat16: break;
+    }
+    return value == INT64_MIN ? "INT64_MIN" : std::to_string(value);
   }
 
   static uint32_t bfloat_bits(float value) {
