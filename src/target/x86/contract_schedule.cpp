@@ -125,6 +125,8 @@ Work work_of(const ContractShape& shape, const ContractSchedule& s, const Contra
   }
   // Every block reads the right operand's panels from the last-level cache, half of it hidden.
   product += n * k * batches * bytes * static_cast<double>(grid.blocks_m) / 20;
+  // Many rows at a time give the write buffers short runs of each.
+  if (s.streaming && s.block_m > 48) product *= 1.1;
   work.block_cycles = product;
   if (s.pack_a != Packing::none) {
     work.block_cycles += m * k * batches * static_cast<double>(grid.blocks_n) *
@@ -170,8 +172,7 @@ double memory_ns(const ContractSchedule& s, const ContractTraffic& traffic,
   const bool big = total > static_cast<double>(machine.llc_bytes);
   const double bandwidth = big ? (s.threads > 1 ? machine.bandwidth_all : machine.bandwidth_single)
                                : machine.bandwidth_llc_all;
-  const double ns = (total + (big && !s.streaming ? written : 0)) / bandwidth * 1e9;
-  return s.streaming && s.block_m > 48 ? 1.1 * ns : ns;  // many rows at a time: short runs
+  return (total + (big && !s.streaming ? written : 0)) / bandwidth * 1e9;
 }
 
 // --- The pick -----------------------------------------------------------------------------------
@@ -211,6 +212,13 @@ Space space_of(const ContractShape& shape, const MachineProfile& machine) {
   return space;
 }
 
+// A panel of the right operand takes half of L1; k is cut evenly.
+int64_t k_blocks_of(const ContractShape& shape, int64_t tile_n, const MachineProfile& machine) {
+  const int64_t depth =
+      std::max<int64_t>(machine.l1_bytes / 2 / (tile_n * ir::bytes_of(shape.dtype)), 64);
+  return std::max<int64_t>((shape.k + depth / 4) / depth, 1);
+}
+
 // The tile with the fewest cycles for this problem; on a tie the squarer one, which loads less.
 void pick_tile(const ContractShape& shape, const Space& space, const ContractTraffic& traffic,
                const MachineProfile& machine, ContractSchedule& schedule) {
@@ -227,7 +235,8 @@ void pick_tile(const ContractShape& shape, const Space& space, const ContractTra
       if (streams && !may_stream(shape, traffic, tile_n)) continue;
       const double loads = static_cast<double>(tile_m + tried.vectors()) /
                            static_cast<double>(tile_m * tried.vectors());
-      double cycles = product_cycles(shape, tried, 1) * (1 + 0.02 * loads);
+      double cycles =
+          product_cycles(shape, tried, k_blocks_of(shape, tile_n, machine)) * (1 + 0.02 * loads);
       const int64_t rest = shape.n % tile_n;
       if (rest < tried.lanes) {  // finished one by one
         cycles += static_cast<double>(shape.batches() * shape.m * rest *
@@ -245,10 +254,7 @@ ContractSchedule pick(const ContractShape& shape, const Space& space,
                       const ContractTraffic& traffic, const MachineProfile& machine) {
   ContractSchedule start{.lanes = lanes_of(shape, machine)};
   pick_tile(shape, space, traffic, machine, start);
-  // A panel of b takes half of L1; k is cut evenly.
-  const int64_t depth =
-      std::max<int64_t>(machine.l1_bytes / 2 / (start.tile_n * ir::bytes_of(shape.dtype)), 64);
-  const int64_t k_blocks = std::max<int64_t>((shape.k + depth / 4) / depth, 1);
+  const int64_t k_blocks = k_blocks_of(shape, start.tile_n, machine);
   start.block_k = nearest(space.block_k, ceil_div(shape.k, k_blocks));
   ContractSchedule best = start;
   double best_ns = INFINITY;
