@@ -2,21 +2,25 @@
 //
 // Checks a batch of random functions: lowers each, runs the program through the interpreter and
 // compares with PyTorch, then the same through fused kernels of the greedy plan and of random
-// neighbours of it.
+// neighbours of it. With a target, the kernels of the greedy plan and of one random plan under a
+// random schedule are also printed, built and run.
 //
-//   ke_fuzz STEM [--plans N] [--only SEED]
+//   ke_fuzz STEM [--plans N] [--only SEED] [--target NAME]
 //
 // Exit code 0: none wrong; 1: some wrong (each printed with how to reproduce it); 2: could not run.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "base/rng.hpp"
 #include "batch.hpp"
 #include "ir/lower/lower.hpp"
 #include "ir/plan.hpp"
+#include "native.hpp"
+#include "target/target.hpp"
 
 namespace ke::fuzz {
 namespace {
@@ -25,10 +29,21 @@ struct Options {
   std::string stem;
   int plans = 2;      // random walks over fusion boundaries, besides the greedy plan
   int64_t only = -1;  // this seed alone, with its program and plans printed
+  std::string target = {};
+};
+
+constexpr size_t kSourcesTogether = 24;  // in one translation unit
+
+// A printed kernel that waits to be built and run.
+struct Printed {
+  const Case* tested;
+  ir::Program program;
+  PrintedSource source;
 };
 
 struct Tally {
   int right = 0, wrong = 0;
+  int ran = 0;                         // printed kernels that were built and run
   std::map<std::string, int> refused;  // sentence -> how many
 };
 
@@ -53,6 +68,64 @@ std::optional<std::string> check_plan(const Case& tested, const ir::Program& pro
   return judge(tested, ir::interpret(program, *kernels, tested.inputs));
 }
 
+// Half of the choices as the target prefers them, the others at random.
+void randomize(const Target& target, const ir::Program& program, ir::FusedKernel& kernel,
+               Rng& rng) {
+  for (const ScheduleChoice& choice : target.choices(program, kernel, MachineProfile{})) {
+    if (!choice.values.empty() && rng.chance(0.5)) {
+      kernel.schedule[choice.name] = rng.pick(choice.values);
+    }
+  }
+}
+
+// The greedy plan as it is and the last random plan under a random schedule, printed.
+void print_sources(const Target& target, const Case& tested, const ir::Program& program,
+                   const std::vector<ir::Plan>& plans, std::vector<Printed>& waiting,
+                   Tally& tally) {
+  Rng rng = Rng(static_cast<uint64_t>(tested.seed)).split("schedules");
+  for (const bool random : {false, true}) {
+    const ir::Plan& plan = random ? plans.back() : plans.front();
+    Result<std::vector<ir::FusedKernel>> kernels = ir::realize(program, plan);
+    if (!kernels.has_value()) continue;  // already reported
+    for (ir::FusedKernel& kernel : *kernels) {
+      if (random) randomize(target, program, kernel, rng);
+    }
+    Result<std::string> text = target.print(program, *kernels, MachineProfile{});
+    if (!text.has_value()) {
+      ++tally.refused["the target: " + text.error().to_string()];
+      continue;
+    }
+    const std::string_view how = random ? "random plan and schedule" : "greedy plan";
+    waiting.push_back({&tested, program, {std::string(how), std::move(*text)}});
+  }
+}
+
+// Builds what waits in one library, calls each kernel and compares.
+void run_printed(const Options& options, const Target& target, std::vector<Printed>& waiting,
+                 Tally& tally) {
+  if (waiting.empty()) return;
+  std::vector<PrintedSource> sources;
+  for (const Printed& printed : waiting) sources.push_back(printed.source);
+  const std::string folder = options.stem + ".build";
+  std::filesystem::create_directories(folder);
+  const Result<Library> library = Library::build(target, sources, folder);
+  if (!library.has_value()) {
+    report(*waiting.front().tested, "build", library.error().to_string());
+    ++tally.wrong;
+  }
+  for (size_t i = 0; library.has_value() && i < waiting.size(); ++i) {
+    const Printed& printed = waiting[i];
+    ++tally.ran;
+    const auto outputs = library->run(i, printed.program, printed.tested->inputs);
+    if (options.only >= 0) fmt::print("// {}\n{}\n", printed.source.label, printed.source.text);
+    if (const auto wrong = judge(*printed.tested, outputs)) {
+      report(*printed.tested, printed.source.label, *wrong);
+      ++tally.wrong;
+    }
+  }
+  waiting.clear();
+}
+
 // The greedy plan and plans a few random moves away from it.
 std::vector<ir::Plan> plans_of(const Options& options, const Case& tested,
                                const ir::Program& program) {
@@ -75,7 +148,8 @@ bool check_text(const ir::Program& program) {
   return again.has_value() && ir::print(*again) == ir::print(program);
 }
 
-void check_case(const Options& options, const Case& tested, Tally& tally) {
+void check_case(const Options& options, const Target* target, const Case& tested,
+                std::vector<Printed>& waiting, Tally& tally) {
   const Result<ir::Program> program = ir::lower(tested.graph);
   if (!program.has_value()) {
     ++tally.refused[program.error().to_string()];
@@ -93,13 +167,16 @@ void check_case(const Options& options, const Case& tested, Tally& tally) {
     return fail("program", *wrong);
   }
   if (!check_text(*program)) return fail("text form", "does not parse back to itself");
-  for (const ir::Plan& plan : plans_of(options, tested, *program)) {
+  const std::vector<ir::Plan> plans = plans_of(options, tested, *program);
+  for (const ir::Plan& plan : plans) {
     if (verbose) fmt::print("{}\n", ir::print(plan));
     if (const auto wrong = check_plan(tested, *program, plan)) {
       return fail("plan " + digest_of(plan).short_hex(), *wrong);
     }
   }
   ++tally.right;
+  if (target) print_sources(*target, tested, *program, plans, waiting, tally);
+  if (target && waiting.size() >= kSourcesTogether) run_printed(options, *target, waiting, tally);
 }
 
 int run(const Options& options) {
@@ -108,16 +185,26 @@ int run(const Options& options) {
     fmt::print(stderr, "{}\n", cases.error().to_string());
     return 2;
   }
-  Tally tally;
-  for (const Case& tested : *cases) {
-    if (options.only < 0 || tested.seed == options.only) check_case(options, tested, tally);
+  const TargetInfo* info = options.target.empty() ? nullptr : find_target(options.target);
+  if (!options.target.empty() && !info) {
+    fmt::print(stderr, "there is no target {}\n", options.target);
+    return 2;
   }
+  const std::unique_ptr<Target> target = info ? info->make() : nullptr;
+  Tally tally;
+  std::vector<Printed> waiting;
+  for (const Case& tested : *cases) {
+    if (options.only >= 0 && tested.seed != options.only) continue;
+    check_case(options, target.get(), tested, waiting, tally);
+  }
+  if (target) run_printed(options, *target, waiting, tally);
   int refused = 0;
   for (const auto& [sentence, count] : tally.refused) {
     fmt::print("refused {} times: {}\n", count, sentence);
     refused += count;
   }
-  fmt::print("{} right, {} wrong, {} refused\n", tally.right, tally.wrong, refused);
+  fmt::print("{} lowered and planned right, {} kernels run, {} wrong, {} refused\n", tally.right,
+             tally.ran, tally.wrong, refused);
   // A generator that is refused too often no longer tests anything.
   const bool toothless = options.only < 0 && refused * 10 > tally.right;
   return tally.wrong == 0 && !toothless ? 0 : 1;
@@ -133,6 +220,8 @@ std::optional<Options> parse(int argc, char** argv) {
       options.plans = static_cast<int>(value);
     } else if (std::strcmp(argv[i], "--only") == 0) {
       options.only = value;
+    } else if (std::strcmp(argv[i], "--target") == 0) {
+      options.target = argv[i + 1];
     } else {
       return std::nullopt;
     }
@@ -146,7 +235,7 @@ std::optional<Options> parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   const std::optional<ke::fuzz::Options> options = ke::fuzz::parse(argc, argv);
   if (!options) {
-    fmt::print(stderr, "usage: ke_fuzz STEM [--plans N] [--only SEED]\n");
+    fmt::print(stderr, "usage: ke_fuzz STEM [--plans N] [--only SEED] [--target NAME]\n");
     return 2;
   }
   return ke::fuzz::run(*options);

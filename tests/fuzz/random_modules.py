@@ -215,13 +215,13 @@ def widened(inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
     return [t.double() if t.dtype.is_floating_point else t for t in inputs.values()]
 
 
-def perturbed(case: Case, number: int) -> list[torch.Tensor]:
+def perturbed(case: Case, number: int, roundoff: float) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(case.seed * 8 + number)
     result = []
-    for tensor, own in zip(widened(case.inputs), case.inputs.values(), strict=True):
+    for tensor in widened(case.inputs):
         if tensor.is_floating_point():
             noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
-            tensor = tensor * (1 + noise * ROUNDOFF[own.dtype])
+            tensor = tensor * (1 + noise * roundoff)
         result.append(tensor)
     return result
 
@@ -233,28 +233,29 @@ def expected(case: Case) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
     try:
         wide = case.compile(torch.float64, case.source().replace("torch.float32", "torch.float64"))
         truth = wide(*widened(case.inputs))
-        others = [wide(*perturbed(case, number)) for number in range(3)]
+        others = {
+            roundoff: [wide(*perturbed(case, number, roundoff)) for number in range(3)]
+            for roundoff in {ROUNDOFF[t.dtype] for t in own if t.is_floating_point()}
+        }
     finally:
         torch.set_default_dtype(torch.float32)
-    # float64 functions are judged by the error of float32, scaled down.
     result: list[tuple[torch.Tensor, torch.Tensor | None]] = []
     for i, mine in enumerate(own):
         if not mine.is_floating_point():
             result.append((mine, None))
             continue
         roundoff = ROUNDOFF[mine.dtype]
-        scale = ROUNDOFF[mine.dtype] / max(ROUNDOFF[case.single], roundoff)
         want = truth[i].double()
         stray = (mine.double() - want).abs()
-        for other in others:
-            stray = torch.maximum(stray, (other[i].double() - want).abs() * scale)
+        for other in others[roundoff]:
+            stray = torch.maximum(stray, (other[i].double() - want).abs())
         tolerance = 8 * stray + 32 * roundoff * want.abs() + pooled(stray, want, roundoff)
         tolerance += torch.finfo(mine.dtype).tiny * 64
         # An infinity or NaN must come out alike where PyTorch is of one mind, else it is not graded.
         same = (mine.double() == want) | (mine.isnan() & want.isnan())
         tolerance[~torch.isfinite(want) | ~torch.isfinite(mine)] = 0
         ungraded = (~torch.isfinite(want) | ~torch.isfinite(mine)) & ~same
-        for other in others:
+        for other in others[roundoff]:
             ungraded |= torch.isfinite(other[i]) != torch.isfinite(want)
         tolerance[ungraded] = math.inf
         result.append((want, tolerance))

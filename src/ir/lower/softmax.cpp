@@ -17,6 +17,10 @@ Result<void> softmax(LoweringContext& context, const Node& node) {
   const int64_t dim = TRY(wrap_dimension(TRY(call.integer(1, "dim")), shape.size(), node.op));
   const Rows rows = rows_of(shape, shape.empty() ? std::vector<int64_t>{} : std::vector{dim});
   const DType dtype = compute_dtype(result.dtype);
+  if (rows.count == 0) {  // nothing to compute, and nothing has no maximum
+    context.place(id, {number(result.dtype, 0), {}});
+    return {};
+  }
 
   const ExprPtr in_row = cast(dtype, context.read(self, rows.indices));
   const Indices row = axes(rows.parallel.size()), element_row = rows.row_of_element();

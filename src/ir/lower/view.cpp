@@ -235,6 +235,34 @@ Result<void> unfold(LoweringContext& context, const Node& node) {
   return {};
 }
 
+// Of dimensions dim1 and dim2 the elements (i, i + offset), as a new last dimension.
+Result<void> diagonal(LoweringContext& context, const Node& node) {
+  const Call call(context, node);
+  const View view = TRY(view_of(context, call));
+  const size_t rank = view.from.size();
+  const int64_t offset = TRY(call.integer(1, "offset", 0));
+  const auto first =
+      static_cast<size_t>(TRY(wrap_dimension(TRY(call.integer(2, "dim1", 0)), rank, node.op)));
+  const auto second =
+      static_cast<size_t>(TRY(wrap_dimension(TRY(call.integer(3, "dim2", 1)), rank, node.op)));
+  bool fits = rank >= 2 && first != second && view.to.size() == rank - 1;
+  Indices inside(rank);
+  for (size_t d = 0, next = 0; fits && d < rank; ++d) {
+    if (d == first || d == second) continue;
+    fits = view.to[next] == view.from[d];
+    inside[d] = axis(static_cast<int>(next++));
+  }
+  const int64_t down = std::max<int64_t>(-offset, 0), right = std::max<int64_t>(offset, 0);
+  fits = fits && down <= view.from[first] && right <= view.from[second] &&
+         view.to.back() <= view.from[first] - down && view.to.back() <= view.from[second] - right;
+  if (!fits) return call.wrong("its dimensions do not fit");
+  const ExprPtr along = axis(static_cast<int>(rank) - 2);
+  inside[first] = binary(BinaryOp::add, along, index_constant(down));
+  inside[second] = binary(BinaryOp::add, along, index_constant(right));
+  context.place(view.id, {context.read(view.self, inside), {}});
+  return {};
+}
+
 }  // namespace
 
 extern const LoweringFamily lowering_view;
@@ -257,6 +285,7 @@ const LoweringFamily lowering_view{"view",
                                     {"aten.unbind.int", unbind},
                                     {"aten.flip.default", flip},
                                     {"aten.repeat.default", repeat},
+                                    {"aten.diagonal.default", diagonal},
                                     {"aten.unfold.default", unfold}}};
 
 }  // namespace ke::ir
