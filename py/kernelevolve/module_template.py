@@ -106,7 +106,7 @@ def _attribute(owner: Any, path: tuple[str, ...]) -> Any:
     return owner
 
 
-# --- The processor ----------------------------------------------------------------------------------
+# --- The processor --------------------------------------------------------------------------------
 def _processor_differs() -> str:
     """Why the library must not run here; empty when it may."""
     wanted = MANIFEST["processor"]
@@ -122,7 +122,7 @@ def _processor_differs() -> str:
     return f"the processor lacks {', '.join(sorted(missing))}" if missing else ""
 
 
-# --- The library ------------------------------------------------------------------------------------
+# --- The library ----------------------------------------------------------------------------------
 def _load() -> tuple[Any, str]:
     reason = _processor_differs()
     if reason:
@@ -188,7 +188,7 @@ def _run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     return results
 
 
-# --- The operator, for torch.compile and torch.export ----------------------------------------------
+# --- The operator, for torch.compile and torch.export ---------------------------------------------
 def _register() -> Callable[..., Any]:
     library = torch.library.Library("kernelevolve", "FRAGMENT")
     name = MANIFEST["operator"]
@@ -215,7 +215,7 @@ _registered: list[torch.library.Library] = []
 _operator = _register() if _run_library is not None else None
 
 
-# --- The original -----------------------------------------------------------------------------------
+# --- The original ---------------------------------------------------------------------------------
 def _load_original() -> types.ModuleType:
     path = FOLDER / MANIFEST["original"]
     spec = importlib.util.spec_from_file_location(f"kernelevolve_original_{MANIFEST['operator']}",
@@ -282,7 +282,7 @@ def _mode_matters(module: torch.nn.Module) -> bool:
     return False
 
 
-# --- The structure of arguments and results ---------------------------------------------------------
+# --- The structure of arguments and results -------------------------------------------------------
 def _build(structure: Any, leaves: list[Any]) -> Any:
     kind, value = structure
     if kind == "tensor":

@@ -24,6 +24,7 @@ namespace ke::os {
 
 namespace {
 
+// clang-format off
 // Names and not numbers: one that this architecture lacks is skipped.
 constexpr const char* kComputing[] = {
     // memory
@@ -47,75 +48,31 @@ constexpr const char* kComputing[] = {
     "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd", "fadvise64",
     // asking about oneself
     "getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "getpgid",
-    "getsid", "getrusage", "getrlimit", "prlimit64", "sysinfo", "uname", "getrandom"};
+    "getsid", "getrusage", "getrlimit", "prlimit64", "sysinfo", "uname", "getrandom",
+};
 
 constexpr const char* kBuilding[] = {
-    "execve",    "execveat",   "fork",      "vfork",        "wait4",           "waitid",
-    "pipe",      "pipe2",      "kill",      "setpgid",      "setsid",          "setrlimit",
-    "getgroups", "getresuid",  "getresgid", "umask",        "chdir",           "fchdir",
-    "creat",     "unlink",     "unlinkat",  "rename",       "renameat",        "renameat2",
-    "mkdir",     "mkdirat",    "rmdir",     "link",         "linkat",          "symlink",
-    "symlinkat", "chmod",      "fchmod",    "fchmodat",     "utime",           "utimes",
-    "utimensat", "futimesat",  "truncate",  "ftruncate",    "fallocate",       "fsync",
-    "fdatasync", "flock",      "statfs",    "fstatfs",      "copy_file_range", "sendfile",
-    "getxattr",  "lgetxattr",  "fgetxattr", "memfd_create", "setitimer",       "getitimer",
-    "alarm",     "getpriority"};
+    "execve", "execveat", "fork", "vfork", "wait4", "waitid", "pipe", "pipe2", "kill", "setpgid",
+    "setsid", "setrlimit", "getgroups", "getresuid", "getresgid", "umask", "chdir", "fchdir",
+    "creat", "unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir",
+    "link", "linkat", "symlink", "symlinkat", "chmod", "fchmod", "fchmodat", "utime", "utimes",
+    "utimensat", "futimesat", "truncate", "ftruncate", "fallocate", "fsync", "fdatasync", "flock",
+    "statfs", "fstatfs", "copy_file_range", "sendfile", "getxattr", "lgetxattr", "fgetxattr",
+    "memfd_create", "setitimer", "getitimer", "alarm", "getpriority",
+};
 
 // No honest computation needs these: they end the process, and the judge sees why (SIGSYS).
-constexpr const char* kHostile[] = {"socket",
-                                    "socketpair",
-                                    "connect",
-                                    "bind",
-                                    "listen",
-                                    "accept",
-                                    "accept4",
-                                    "execve",
-                                    "execveat",
-                                    "fork",
-                                    "vfork",
-                                    "ptrace",
-                                    "process_vm_readv",
-                                    "process_vm_writev",
-                                    "process_madvise",
-                                    "pidfd_open",
-                                    "pidfd_getfd",
-                                    "pidfd_send_signal",
-                                    "kcmp",
-                                    "mount",
-                                    "umount2",
-                                    "pivot_root",
-                                    "chroot",
-                                    "setns",
-                                    "unshare",
-                                    "open_tree",
-                                    "move_mount",
-                                    "fsopen",
-                                    "fsmount",
-                                    "mount_setattr",
-                                    "bpf",
-                                    "io_uring_setup",
-                                    "io_uring_enter",
-                                    "userfaultfd",
-                                    "perf_event_open",
-                                    "keyctl",
-                                    "add_key",
-                                    "request_key",
-                                    "init_module",
-                                    "finit_module",
-                                    "delete_module",
-                                    "kexec_load",
-                                    "reboot",
-                                    "open_by_handle_at",
-                                    "name_to_handle_at",
-                                    "fanotify_init",
-                                    "iopl",
-                                    "ioperm",
-                                    "modify_ldt",
-                                    "syslog",
-                                    "quotactl",
-                                    "settimeofday",
-                                    "clock_settime",
-                                    "clock_adjtime"};
+constexpr const char* kHostile[] = {
+    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "execve", "execveat",
+    "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
+    "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kcmp", "mount", "umount2", "pivot_root",
+    "chroot", "setns", "unshare", "open_tree", "move_mount", "fsopen", "fsmount", "mount_setattr",
+    "bpf", "io_uring_setup", "io_uring_enter", "userfaultfd", "perf_event_open", "keyctl",
+    "add_key", "request_key", "init_module", "finit_module", "delete_module", "kexec_load",
+    "reboot", "open_by_handle_at", "name_to_handle_at", "fanotify_init", "iopl", "ioperm",
+    "modify_ldt", "syslog", "quotactl", "settimeofday", "clock_settime", "clock_adjtime",
+};
+// clang-format on
 
 class FilterBuilder {
  public:
