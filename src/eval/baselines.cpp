@@ -17,8 +17,11 @@ Result<int64_t> Baselines::measure(BaselineKind kind, const std::vector<int64_t>
   // The first call pays for views, caches and, with torch.compile, guards; then all sets once.
   const Nanoseconds first = TRY(oracle_.ring(kind, {set_ids[0]}));
   if (first.count() < kHeavyNs / 10) TRY(oracle_.ring(kind, set_ids));
-  const Nanoseconds warm = TRY(oracle_.ring(kind, {set_ids.back()}));
-  if (warm.count() > kHeavyNs) return std::min(first, warm).count();
+  Nanoseconds warm = TRY(oracle_.ring(kind, {set_ids.back()}));
+  int64_t& fastest = fastest_ns_[static_cast<size_t>(kind)];
+  fastest = std::min(first, warm).count();
+  if (warm.count() > kHeavyNs) return fastest;
+  for (int i = 0; i < 2; ++i) warm = std::min(warm, TRY(oracle_.ring(kind, {set_ids.back()})));
   const int64_t calls = std::clamp<int64_t>(2'000'000 / std::max<int64_t>(1, warm.count()), 1, 256);
   std::vector<int64_t> samples;
   size_t next = 0;
@@ -28,6 +31,7 @@ Result<int64_t> Baselines::measure(BaselineKind kind, const std::vector<int64_t>
     const Nanoseconds taken = TRY(oracle_.ring(kind, batch));
     samples.push_back(std::max<int64_t>(1, (taken.count() - doorbell_ns_) / calls));
   }
+  fastest = *std::min_element(samples.begin(), samples.end());
   return median_ns(samples);
 }
 

@@ -4,6 +4,7 @@
 // alternate with, to size batches and to set time limits.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,9 @@ class Baselines {
   BaselineKind better() const;
   std::vector<BaselineKind> available() const;
   int64_t better_ns() const;
+  // The fastest sample of the better one: what batches are sized by, because other work on the
+  // machine can only lengthen a sample.
+  int64_t fastest_ns() const { return fastest_ns_[static_cast<size_t>(better())]; }
 
   // Median time of ringing for no calls at all, to be subtracted from a batch.
   int64_t doorbell_ns() const { return doorbell_ns_; }
@@ -36,6 +40,7 @@ class Baselines {
 
   Oracle& oracle_;
   std::optional<int64_t> eager_ns_, compile_ns_;
+  std::array<int64_t, 2> fastest_ns_{1, 1};  // by kind
   int64_t doorbell_ns_ = 0;
   bool compile_ready_ = false;
 };

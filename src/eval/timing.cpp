@@ -107,7 +107,7 @@ class Session {
       estimate_ns_ = std::max<int64_t>(1, taken / static_cast<int64_t>(sets_.size()));
     }
     TRY(runner_.stop());
-    plan_ = plan_timing(options_.judge.effort, estimate_ns_, options_.baselines->better_ns(),
+    plan_ = plan_timing(options_.judge.effort, estimate_ns_, options_.baselines->fastest_ns(),
                         static_cast<int>(sets_.size()), options_.sets->cold());
     if (!result_.failure) empty_ = TRY(empty_batch(plan_.calls));
     return {};
