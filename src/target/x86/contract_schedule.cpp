@@ -407,8 +407,15 @@ double contract_estimate_ns(const ContractShape& shape, const ContractSchedule& 
   const int64_t blocks = grid_of(shape, schedule).blocks;
   const double threads = static_cast<double>(schedule.threads);
   const double waves = static_cast<double>(ceil_div(blocks, schedule.threads));
-  const double block_ns = work.block_cycles * cycle_ns * waves / static_cast<double>(blocks) +
-                          50 * static_cast<double>(blocks) / threads;
+  // Of all work, what one thread does at least: its waves of blocks, or one whole block.
+  const double rows = static_cast<double>(std::min(schedule.block_m, shape.m));
+  const double columns = static_cast<double>(std::min(schedule.block_n, shape.n));
+  const double whole_block = rows * columns /
+                             static_cast<double>(shape.m * shape.n * shape.batches()) /
+                             static_cast<double>(schedule.split_k);
+  const double share = std::max(waves / static_cast<double>(blocks), whole_block);
+  const double block_ns =
+      work.block_cycles * cycle_ns * share + 50 * static_cast<double>(blocks) / threads;
   const double shared_ns = work.shared_cycles * cycle_ns / threads;
   return std::max(block_ns + shared_ns, memory_ns(schedule, traffic, machine)) +
          kForkJoinNs * work.forks + 300;
