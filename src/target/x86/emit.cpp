@@ -105,7 +105,8 @@ std::map<TensorId, Lifetime> lifetimes(const ir::Program& program,
       const Tensor& tensor = program.tensor(id);
       if (tensor.role != Role::intermediate) return;
       auto [entry, fresh] = result.try_emplace(id);
-      if (fresh) entry->second = {k, k, aligned(elements_of(tensor) * bytes_of(tensor.dtype))};
+      const int64_t bytes = elements_of(tensor) * bytes_of(tensor.dtype);
+      if (fresh) entry->second = {k, k, aligned(std::max<int64_t>(bytes, 1))};
       entry->second.last = k;
     };
     for (const TensorId id : kernels[k].kernel->writes) touch(id);
