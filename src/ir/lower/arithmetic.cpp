@@ -230,6 +230,21 @@ Result<void> apply_pow(LoweringContext& context, const Node& node) {
   return {};
 }
 
+// The larger or smaller operand; NaN only when both are.
+Result<void> apply_fmax(LoweringContext& context, const Node& node) {
+  const Call call(context, node);
+  const Target target = TRY(target_of(context, call));
+  const ExprPtr a = TRY(call.operand(0, "self", target.dtype, target.shape));
+  const ExprPtr b = TRY(call.operand(1, "other", target.dtype, target.shape));
+  const BinaryOp op = node.op == "aten.fmax.default" ? BinaryOp::maximum : BinaryOp::minimum;
+  ExprPtr body = binary(op, a, b);
+  if (is_floating(target.dtype)) {
+    body = select(unary(UnaryOp::is_nan, a), b, select(unary(UnaryOp::is_nan, b), a, body));
+  }
+  context.map(target.id, body);
+  return {};
+}
+
 Result<void> apply_reciprocal(LoweringContext& context, const Node& node) {
   const Call call(context, node);
   const Target target = TRY(target_of(context, call));
@@ -264,7 +279,8 @@ std::vector<std::pair<std::string_view, LoweringRule>> rules() {
       {"aten.div.Tensor", apply_div},        {"aten.div.Scalar", apply_div},
       {"aten.div.Tensor_mode", apply_div},   {"aten.div.Scalar_mode", apply_div},
       {"aten.pow.Tensor_Scalar", apply_pow}, {"aten.pow.Tensor_Tensor", apply_pow},
-      {"aten.pow.Scalar", apply_pow},        {"aten.reciprocal.default", apply_reciprocal},
+      {"aten.pow.Scalar", apply_pow},        {"aten.fmax.default", apply_fmax},
+      {"aten.fmin.default", apply_fmax},     {"aten.reciprocal.default", apply_reciprocal},
       {"aten.addcmul.default", apply_addc},  {"aten.addcdiv.default", apply_addc},
   };
   for (const UnaryRule& row : kUnary) all.emplace_back(row.name, apply_unary);
