@@ -101,7 +101,7 @@ ke_tensor describe(const Tensor& tensor, void* data) {
   result.ndim = static_cast<int32_t>(tensor.shape.size());
   result.dtype_bits = static_cast<uint8_t>(8 * bytes_of(tensor.dtype));
   result.dtype_lanes = 1;
-  result.dtype_code = is_floating(tensor.dtype)           ? KE_DTYPE_FLOAT
+  result.dtype_code = is_floating(tensor.dtype)        ? KE_DTYPE_FLOAT
                       : tensor.dtype == DType::boolean ? KE_DTYPE_BOOL
                       : tensor.dtype == DType::uint8   ? KE_DTYPE_UINT
                                                        : KE_DTYPE_INT;
@@ -155,16 +155,25 @@ double element_at(const TensorBytes& bytes, DType dtype, size_t i) {
     return sample;
   };
   switch (dtype) {
-    case DType::float64: return read(0.0);
-    case DType::float32: return static_cast<double>(read(0.0f));
-    case DType::float16: return static_cast<double>(ir::half_value(read(uint16_t{})));
-    case DType::bfloat16: return static_cast<double>(ir::bfloat_value(read(uint16_t{})));
-    case DType::int64: return static_cast<double>(read(int64_t{}));
-    case DType::int32: return read(int32_t{});
-    case DType::int16: return read(int16_t{});
-    case DType::int8: return read(int8_t{});
+    case DType::float64:
+      return read(0.0);
+    case DType::float32:
+      return static_cast<double>(read(0.0f));
+    case DType::float16:
+      return static_cast<double>(ir::half_value(read(uint16_t{})));
+    case DType::bfloat16:
+      return static_cast<double>(ir::bfloat_value(read(uint16_t{})));
+    case DType::int64:
+      return static_cast<double>(read(int64_t{}));
+    case DType::int32:
+      return read(int32_t{});
+    case DType::int16:
+      return read(int16_t{});
+    case DType::int8:
+      return read(int8_t{});
     case DType::uint8:
-    case DType::boolean: return read(uint8_t{});
+    case DType::boolean:
+      return read(uint8_t{});
   }
   return 0;
 }
@@ -188,8 +197,8 @@ void compare(const ConformanceCase& one, const Tensor& tensor, const TensorBytes
     const double e = element_at(expected, tensor.dtype, i);
     const double limit = one.relative * std::abs(e) + one.of_largest * largest + smallest;
     const bool same = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= limit;
-    ASSERT_TRUE(same) << one.name << ", " << tensor.name << "[" << i << "]: " << a
-                      << " instead of " << e << "\n"
+    ASSERT_TRUE(same) << one.name << ", " << tensor.name << "[" << i << "]: " << a << " instead of "
+                      << e << "\n"
                       << print(one.program);
   }
 }

@@ -40,15 +40,14 @@ std::vector<ConformanceCase> random_cases(const Target& target, uint64_t seed, i
 
 }  // namespace ke::target
 
-#define KE_CONFORMANCE(target_name)                                                             \
-  TEST(Conformance_##target_name, EveryOperationMeansWhatTheInterpreterSays) {                  \
-    const auto target = ke::find_target(#target_name)->make();                                  \
-    ke::target::expect_conformance(*target, ke::target::operation_cases(), {});                 \
-  }                                                                                             \
-  TEST(Conformance_##target_name, RandomProgramsMeanWhatTheInterpreterSays) {                   \
-    const auto target = ke::find_target(#target_name)->make();                                  \
-    for (uint64_t seed = 1; seed <= 3; ++seed) {                                                \
-      ke::target::expect_conformance(*target, ke::target::random_cases(*target, seed, 8, {}), \
-                                     {});                                                       \
-    }                                                                                           \
+#define KE_CONFORMANCE(target_name)                                                                \
+  TEST(Conformance_##target_name, EveryOperationMeansWhatTheInterpreterSays) {                     \
+    const auto target = ke::find_target(#target_name)->make();                                     \
+    ke::target::expect_conformance(*target, ke::target::operation_cases(), {});                    \
+  }                                                                                                \
+  TEST(Conformance_##target_name, RandomProgramsMeanWhatTheInterpreterSays) {                      \
+    const auto target = ke::find_target(#target_name)->make();                                     \
+    for (uint64_t seed = 1; seed <= 3; ++seed) {                                                   \
+      ke::target::expect_conformance(*target, ke::target::random_cases(*target, seed, 8, {}), {}); \
+    }                                                                                              \
   }

@@ -210,16 +210,22 @@ class Assembler {
 
   static std::string integer_text(DType dtype, int64_t value) {
     switch (dtype) {
-      case DType::boolean: return value != 0 ? "true" : "false";
-      case DType::uint8: return std::to_string(static_cast<uint8_t>(value));
-      case DType::int8: return std::to_string(static_cast<int8_t>(value));
-      case DType::int16: return std::to_string(static_cast<int16_t>(value));
-      case DType::int32: return std::to_string(static_cast<int32_t>(value));
+      case DType::boolean:
+        return value != 0 ? "true" : "false";
+      case DType::uint8:
+        return std::to_string(static_cast<uint8_t>(value));
+      case DType::int8:
+        return std::to_string(static_cast<int8_t>(value));
+      case DType::int16:
+        return std::to_string(static_cast<int16_t>(value));
+      case DType::int32:
+        return std::to_string(static_cast<int32_t>(value));
       case DType::int64:
       case DType::float64:
       case DType::float32:
       case DType::float16:
-      case DType::bfloat16: break;
+      case DType::bfloat16:
+        break;
     }
     return value == INT64_MIN ? "INT64_MIN" : std::to_string(value);
   }

@@ -27,10 +27,10 @@ struct Function {
 };
 
 const Function kFunctions[] = {
-    {"exp", std::exp, 1.5},   {"exp2", std::exp2, 1.5},   {"expm1", std::expm1, 2},
-    {"log", std::log, 1},     {"log2", std::log2, 2},     {"log10", std::log10, 2},
-    {"log1p", std::log1p, 2}, {"tanh", std::tanh, 2},     {"erf", std::erf, 2},
-    {"sin", std::sin, 2},     {"cos", std::cos, 2},       {"sqrt", std::sqrt, 0.51},
+    {"exp", std::exp, 1.5},   {"exp2", std::exp2, 1.5}, {"expm1", std::expm1, 2},
+    {"log", std::log, 1},     {"log2", std::log2, 2},   {"log10", std::log10, 2},
+    {"log1p", std::log1p, 2}, {"tanh", std::tanh, 2},   {"erf", std::erf, 2},
+    {"sin", std::sin, 2},     {"cos", std::cos, 2},     {"sqrt", std::sqrt, 0.51},
     {"sinh", std::sinh, 2.5}, {"atan", std::atan, 1.5}};
 
 // One library with `void run_NAME(const float* x, float* y, int64_t n)` for every function.
@@ -54,7 +54,9 @@ void* build(const std::string& source) {
   const std::filesystem::path folder = pattern;
   std::ofstream(folder / "kernel.cpp") << source;
   std::string command;
-  for (std::string word : target->recipe(source)->command) {
+  const Result<BuildRecipe> recipe = target->recipe(source);
+  if (!recipe) return nullptr;
+  for (std::string word : recipe->command) {
     if (word == "{source}") word = (folder / "kernel.cpp").string();
     if (word == "{output}") word = (folder / "kernel.so").string();
     command += word + " ";
@@ -67,8 +69,9 @@ void* build(const std::string& source) {
 
 // Random bit patterns (every exponent, subnormals, NaN), values near zero and one, and specials.
 std::vector<float> sweep_points() {
-  std::vector<float> points = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 1e-45f,
-                               -1e-45f, 3e38f, -3e38f, 0.5f, 88.72f, 88.73f, -103.9f, -104.1f};
+  std::vector<float> points = {0.0f,   -0.0f,  INFINITY, -INFINITY, NAN,    1.0f,
+                               -1.0f,  1e-45f, -1e-45f,  3e38f,     -3e38f, 0.5f,
+                               88.72f, 88.73f, -103.9f,  -104.1f};
   Rng rng(11);
   for (int i = 0; i < 60000; ++i) {
     const auto bits = static_cast<uint32_t>(rng.next());
@@ -101,9 +104,9 @@ TEST(VectorMath, IsWithinTwoUlpEverywhere) {
   const std::vector<float> x = sweep_points();
   std::vector<float> y(x.size());
   for (const Function& function : kFunctions) {
-    using Run = void (*)(const float*, float*, int64_t);
+    using Sweep = void (*)(const float*, float*, int64_t);
     const std::string symbol = fmt::format("run_{}", function.name);
-    const auto run = reinterpret_cast<Run>(dlsym(library, symbol.c_str()));
+    const auto run = reinterpret_cast<Sweep>(dlsym(library, symbol.c_str()));
     ASSERT_NE(run, nullptr) << symbol;
     run(x.data(), y.data(), static_cast<int64_t>(x.size()));
     double worst = 0;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Printed sources as files to be read: tests/data/golden/x86. KE_UPDATE_GOLDEN=1 rewrites them.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "ir/plan.hpp"
+#include "target/target.hpp"
+
+namespace ke {
+namespace {
+
+struct Golden {
+  const char* name;
+  const char* program;
+};
+
+const Golden kGoldens[] = {{"relu", R"(tensor %0 x: float32[16, 16384] input
+tensor %1 y: float32[16, 16384] output
+inputs %0
+stage %1[i=16, j=16384] = map: maximum(load %0[i0, i1], 0.0:float32)  # aten.relu.default
+outputs %1
+)"},
+                           {"bias_tanh_odd", R"(tensor %0 x: float32[37, 101] input
+tensor %1 b: float32[101] input
+tensor %2 y: float32[37, 101] output
+inputs %0, %1
+stage %2[i=37, j=101] = map: tanh(add(load %0[i0, i1], load %1[i1]))  # aten.add.Tensor, aten.tanh
+outputs %2
+)"},
+                           {"int64_max", R"(tensor %0 x: int64[1000] input
+tensor %1 y: int64[] output
+inputs %0
+stage %1[] = maximum[i=1000] in int64: load %0[i0]  # aten.max.default
+outputs %1
+)"},
+                           {"softmax", R"(tensor %0 x: float32[16, 16384] input
+tensor %1 m: float32[16] intermediate
+tensor %2 e: float32[16, 16384] intermediate
+tensor %3 s: float32[16] intermediate
+tensor %4 y: float32[16, 16384] output
+inputs %0
+stage %1[i=16] = maximum[j=16384] in float32: load %0[i0, i1]  # aten._softmax.default
+stage %2[i=16, j=16384] = map: exp(sub(load %0[i0, i1], load %1[i0]))  # aten._softmax.default
+stage %3[i=16] = sum[j=16384] in float32: load %2[i0, i1]  # aten._softmax.default
+stage %4[i=16, j=16384] = map: div(load %2[i0, i1], load %3[i0])  # aten._softmax.default
+outputs %4
+)"},
+                           {"argmax_rows_in_lanes", R"(tensor %0 x: float32[16, 256, 256] input
+tensor %1 y: int64[16, 256] output
+inputs %0
+stage %1[n=16, j=256] = argmax[k=256] in float32: load %0[i0, i2, i1]  # aten.argmax.default
+outputs %1
+)"},
+                           {"mse_split", R"(tensor %0 x: float32[128, 4096] input
+tensor %1 t: float32[128, 4096] input
+tensor %2 s: float32[] intermediate
+tensor %3 y: float32[] output
+inputs %0, %1
+stage %2[] = sum[i=128, j=4096] in float32: pow(sub(load %0[i0, i1], load %1[i0, i1]), 2.0:float32)  # aten.mse_loss
+stage %3[] = map: div(load %2[], 524288.0:float32)  # aten.mse_loss
+outputs %3
+)"}};
+
+std::string printed(const char* text) {
+  const auto program = ir::parse_program(text);
+  EXPECT_TRUE(program.has_value());
+  const auto kernels = ir::realize(*program, ir::fuse_greedily(*program));
+  EXPECT_TRUE(kernels.has_value());
+  MachineProfile machine;  // a fixed one: goldens do not depend on where they are made
+  machine.threads = 2;
+  const auto source = find_target("x86")->make()->print(*program, *kernels, machine);
+  EXPECT_TRUE(source.has_value());
+  return source.value_or("");
+}
+
+TEST(X86Target, PrintsItsGoldenSources) {
+  const std::filesystem::path folder = KE_SOURCE_DIR "/tests/data/golden/x86";
+  for (const Golden& golden : kGoldens) {
+    SCOPED_TRACE(golden.name);
+    const std::filesystem::path path = folder / (std::string(golden.name) + ".cpp");
+    const std::string source = printed(golden.program);
+    if (getenv("KE_UPDATE_GOLDEN") != nullptr) {
+      std::filesystem::create_directories(folder);
+      std::ofstream(path) << source;
+    }
+    std::stringstream expected;
+    expected << std::ifstream(path).rdbuf();
+    EXPECT_EQ(source, expected.str()) << "KE_UPDATE_GOLDEN=1 rewrites it";
+  }
+}
+
+TEST(X86Target, RefusesFlagsOutsideTheAllowList) {
+  const auto target = find_target("x86")->make();
+  const auto recipe = target->recipe("// ke:flags -ffast-math -fplugin=evil.so\n");
+  ASSERT_FALSE(recipe.has_value());
+  EXPECT_EQ(recipe.error().code, Errc::refused);
+  EXPECT_TRUE(target->recipe("// ke:flags -ffast-math\n").has_value());
+}
+
+}  // namespace
+}  // namespace ke
