@@ -309,8 +309,8 @@ class Assembler {
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       print_check("outputs", i, program_.tensor(program_.outputs[i]));
     }
-    if (plan_.bytes > 0) {
-      out_.line("if (context->scratch_bytes < kScratchBytes) return 1;");
+    if (plan_.bytes > 0) out_.line("if (context->scratch_bytes < kScratchBytes) return 1;");
+    if (plan_.bytes > 0 || !plan_.offsets.empty()) {  // intermediates may all be empty
       out_.line("char* const scratch = (char*)context->scratch;");
     }
   }
