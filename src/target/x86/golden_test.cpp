@@ -19,26 +19,27 @@ struct Golden {
   const char* program;
 };
 
-const Golden kGoldens[] = {{"relu", R"(tensor %0 x: float32[16, 16384] input
+const Golden kGoldens[] = {
+    {"relu", R"(tensor %0 x: float32[16, 16384] input
 tensor %1 y: float32[16, 16384] output
 inputs %0
 stage %1[i=16, j=16384] = map: maximum(load %0[i0, i1], 0.0:float32)  # aten.relu.default
 outputs %1
 )"},
-                           {"bias_tanh_odd", R"(tensor %0 x: float32[37, 101] input
+    {"bias_tanh_odd", R"(tensor %0 x: float32[37, 101] input
 tensor %1 b: float32[101] input
 tensor %2 y: float32[37, 101] output
 inputs %0, %1
 stage %2[i=37, j=101] = map: tanh(add(load %0[i0, i1], load %1[i1]))  # aten.add.Tensor, aten.tanh
 outputs %2
 )"},
-                           {"int64_max", R"(tensor %0 x: int64[1000] input
+    {"int64_max", R"(tensor %0 x: int64[1000] input
 tensor %1 y: int64[] output
 inputs %0
 stage %1[] = maximum[i=1000] in int64: load %0[i0]  # aten.max.default
 outputs %1
 )"},
-                           {"softmax", R"(tensor %0 x: float32[16, 16384] input
+    {"softmax", R"(tensor %0 x: float32[16, 16384] input
 tensor %1 m: float32[16] intermediate
 tensor %2 e: float32[16, 16384] intermediate
 tensor %3 s: float32[16] intermediate
@@ -50,19 +51,21 @@ stage %3[i=16] = sum[j=16384] in float32: load %2[i0, i1]  # aten._softmax.defau
 stage %4[i=16, j=16384] = map: div(load %2[i0, i1], load %3[i0])  # aten._softmax.default
 outputs %4
 )"},
-                           {"argmax_rows_in_lanes", R"(tensor %0 x: float32[16, 256, 256] input
+    {"argmax_rows_in_lanes", R"(tensor %0 x: float32[16, 256, 256] input
 tensor %1 y: int64[16, 256] output
 inputs %0
 stage %1[n=16, j=256] = argmax[k=256] in float32: load %0[i0, i2, i1]  # aten.argmax.default
 outputs %1
 )"},
-                           {"mse_split", R"(tensor %0 x: float32[128, 4096] input
+    {"mse_split", R"(tensor %0 x: float32[128, 4096] input
 tensor %1 t: float32[128, 4096] input
 tensor %2 s: float32[] intermediate
 tensor %3 y: float32[] output
 inputs %0, %1
-stage %2[] = sum[i=128, j=4096] in float32: pow(sub(load %0[i0, i1], load %1[i0, i1]), 2.0:float32)  # aten.mse_loss
-stage %3[] = map: div(load %2[], 524288.0:float32)  # aten.mse_loss
+)"
+                  "stage %2[] = sum[i=128, j=4096] in float32: "
+                  "pow(sub(load %0[i0, i1], load %1[i0, i1]), 2.0:float32)  # aten.mse_loss\n"
+                  R"(stage %3[] = map: div(load %2[], 524288.0:float32)  # aten.mse_loss
 outputs %3
 )"}};
 
