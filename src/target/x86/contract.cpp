@@ -103,7 +103,8 @@ ContractScratch scratch_of(const ContractShape& shape, const ContractSchedule& s
   const int64_t tile = s.tile_m * s.tile_n;
   ContractScratch scratch;
   if (s.pack_b == Packing::whole) {
-    scratch.packed_b = round_up(shape.batches() * shape.k * grid.panels_n * s.tile_n, line);
+    const int64_t steps = std::max<int64_t>(shape.k, 1);  // an empty sum has a place, too
+    scratch.packed_b = round_up(shape.batches() * steps * grid.panels_n * s.tile_n, line);
   }
   if (s.split_k > 1) {
     scratch.partial_sums = round_up(grid.blocks * grid.tiles_a_block * tile, line);

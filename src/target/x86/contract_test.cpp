@@ -284,7 +284,9 @@ TEST(Contract, MultipliesEmptyExtents) {
   expect_all({{.m = 0, .k = 4, .n = 4},
               {.m = 4, .k = 4, .n = 0, .epilogue = Epilogue::bias_leaky},
               {.m = 5, .k = 0, .n = 9},
-              {.m = 9, .k = 0, .n = 16, .epilogue = Epilogue::bias_leaky}});
+              {.m = 9, .k = 0, .n = 16, .epilogue = Epilogue::bias_leaky},
+              {.m = 5, .k = 0, .n = 9, .schedule = {{"pack_b", 1}}},
+              {.batch = 2, .m = 5, .k = 0, .n = 16, .schedule = {{"pack_b", 2}}}});
 }
 
 TEST(Contract, MultipliesBatches) {
