@@ -10,19 +10,25 @@
 namespace ke {
 namespace {
 
-constexpr double kDecay = 0.95;        // an observation of any arm: half-life of 14 steps
-constexpr double kPriorGain = 0.02;    // 2 % in a step, before anything is known…
-constexpr double kPriorSeconds = 1.0;  // …that takes a second
+constexpr double kDecay = 0.95;  // an observation of any arm: half-life of 14 steps
+constexpr double kPriorSeconds = 1.0;
+constexpr double kPriorGainMin = 0.02;  // in the prior seconds: before anything has gained
 
 }  // namespace
 
 Bandit::Bandit(int arm_count) : arms_(static_cast<size_t>(arm_count)) {}
 
 std::vector<int> Bandit::ranking(Rng& rng) const {
+  double gain = 0, seconds = kPriorSeconds;
+  for (const Arm& arm : arms_) {
+    gain += arm.gain;
+    seconds += arm.seconds;
+  }
+  const double prior = std::max(kPriorGainMin, gain / seconds * kPriorSeconds);
   std::vector<double> scores;
   for (const Arm& arm : arms_) {
     const double exponential = -std::log(1 - rng.uniform());
-    scores.push_back((arm.gain + kPriorGain * exponential) / (arm.seconds + kPriorSeconds));
+    scores.push_back((arm.gain + prior * exponential) / (arm.seconds + kPriorSeconds));
   }
   std::vector<int> order(arms_.size());
   std::iota(order.begin(), order.end(), 0);

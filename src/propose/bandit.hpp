@@ -5,9 +5,10 @@
 //
 // Each arm keeps its gain and its seconds, both decayed by every observation, so that an arm that
 // has run dry loses its lead. Choosing perturbs: an arm's score is (gain + prior * X) / (seconds +
-// prior seconds) with X exponential of mean 1, an own draw an arm and choice. That is follow the
-// perturbed leader (Kalai & Vempala 2005): unlike UCB it needs no bound on the gains, and an arm
-// that costs little is tried more often before anything is known.
+// prior seconds) with X exponential of mean 1, an own draw an arm and choice. The prior is what the
+// arms together earn in the prior seconds now, so the perturbation keeps pace with the gains. That
+// is follow the perturbed leader (Kalai & Vempala 2005): unlike UCB it needs no bound on the gains,
+// an arm that costs little is tried more often before anything is known, and none is forgotten.
 #pragma once
 
 #include <string>

@@ -30,9 +30,14 @@ TEST(Bandit, RanksEveryArmOnce) {
 }
 
 TEST(Bandit, FollowsGainPerSecondNotGain) {
-  const std::vector<int> firsts = play({0.05, 0.10}, {0.3, 6.0}, 200, 3);
-  EXPECT_GT(firsts[0], 150);
-  EXPECT_GT(firsts[1], 0) << "the other one is still tried";
+  for (const double scale : {0.1, 1.0, 10.0}) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      SCOPED_TRACE(testing::Message() << "gains times " << scale << ", seed " << seed);
+      const std::vector<int> firsts = play({0.05 * scale, 0.10 * scale}, {0.3, 6.0}, 200, seed);
+      EXPECT_GT(firsts[0], 150);
+      EXPECT_GT(firsts[1], 0) << "the other one is still tried";
+    }
+  }
 }
 
 TEST(Bandit, LeavesAnArmThatHasRunDry) {
