@@ -69,12 +69,18 @@ size_t after_word(std::string_view line, std::string_view name) {
 bool find_definition(std::string_view line, size_t line_offset, Tunable& tunable) {
   size_t begin = after_word(line, tunable.name);
   if (begin == std::string_view::npos) return false;
-  const bool is_macro = trim(line).starts_with("#define");
+  constexpr std::string_view kDefine = "#define";
+  std::string_view rest = trim(line);
   size_t end = line.size();
-  if (!is_macro) {
+  if (rest.starts_with(kDefine)) {
+    rest.remove_prefix(kDefine.size());
+    // The macro itself, and not one with parameters: those are no part of the value.
+    if (take_word(rest) != tunable.name || rest.starts_with('(')) return false;
+  } else {
     begin = line.find_first_not_of(" \t", begin);
     if (begin == std::string_view::npos || line[begin] != '=') return false;
     ++begin;
+    if (begin < line.size() && line[begin] == '=') return false;  // a comparison
     end = std::min(line.find(';', begin), line.size());
   }
   end = std::min(end, line.find("//", begin));

@@ -46,6 +46,8 @@ TEST(Tunables, WhatDoesNotParseIsNone) {
       "// ke:tune A {1, 2}\nint A = 1;",
       "// ke:tune A in {1, 2\nint A = 1;",
       "// ke:tune A in {1, 2}\n#define A\n",
+      "// ke:tune A in {1, 2}\n#define B A + 1\n",
+      "// ke:tune A in {1, 2}\n#define A(x) 1\n",
   };
   for (const char* source : sources) {
     SCOPED_TRACE(source);
