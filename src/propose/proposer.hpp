@@ -39,7 +39,7 @@ struct ProposalContext {
   const MachineProfile& machine;
 
   NodeKind kind = NodeKind::draft;  // draft, mutate or cross
-  std::vector<ParentView> parents;  // draft: none; mutate: one; cross: two, better one first
+  std::vector<ParentView> parents;  // draft: none; mutate: one; cross: two, the base first
   Memory memory = Memory::parents;
   const GraphReader& graph;  // for the trajectory and the siblings, as `memory` allows
   RunId run;

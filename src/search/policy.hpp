@@ -39,7 +39,7 @@ struct Population {
 
 struct Selection {
   NodeKind kind = NodeKind::draft;
-  std::vector<int> parents;  // draft: none; mutate: one; cross: two, better one first
+  std::vector<int> parents;  // draft: none; mutate: one; cross: two, the one to build on first
   Memory memory = Memory::parents;
 };
 

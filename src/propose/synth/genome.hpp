@@ -35,8 +35,7 @@ Result<std::optional<Proposal>> print_new(const ProposalContext& context, const 
 // "2 kernels (reduce, map)": what a plan looks like from afar.
 std::string shape_of(const ir::Plan& plan);
 
-// --- The three ways to a new genome: operator/synth.cpp chooses by the context's kind
-// -------------
+// --- The three ways to a new genome: operator/synth.cpp chooses by the context's kind ------------
 
 // Greedy fusion under the preferred schedule first, then plans of another structure by the cost
 // model, then schedules drawn at random and ranked by it.
@@ -45,7 +44,7 @@ Result<std::optional<Proposal>> draft(const ProposalContext& context, Rng& rng);
 // One or two schedule decisions, or one fusion boundary, of the only parent.
 Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng);
 
-// The better parent with the schedules of whole kernels of the other, where both have the kernel.
+// The first parent with the schedules of whole kernels of the other, where both have the kernel.
 Result<std::optional<Proposal>> cross(const ProposalContext& context, Rng& rng);
 
 }  // namespace ke::synth

@@ -2,7 +2,8 @@
 //
 // The policy `islands`: an evolutionary search of several populations that rarely meet. Steps go to
 // the islands in turn; a child lives where it was made. Within an island, parents are winners of
-// small tournaments. Every so often the best of each island also settles on the next one, in a
+// small tournaments among its best kResidents; without that limit the pressure to improve would
+// fade as a run grows. Every so often the best of each island also settles on the next one, in a
 // ring.
 #include <algorithm>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kIslands = 4;
 constexpr int kTournament = 3;
+constexpr size_t kResidents = 6;
 constexpr double kCrossShare = 0.35;
 constexpr int64_t kMigrationInterval = 16;  // judged nodes, all islands together
 
@@ -21,6 +23,7 @@ class Islands final : public Policy {
   Selection select(const Population& population, int64_t step, Rng& rng) const override {
     std::vector<int> locals = inhabitants(population, static_cast<int>(step % kIslands), true);
     if (locals.empty()) locals = population.fertile();  // a settler: adopts somebody's kernel
+    if (locals.size() > kResidents) locals.resize(kResidents);
     Selection selection{.kind = NodeKind::mutate, .parents = {tournament(locals, rng)}};
     if (locals.size() > 1 && rng.chance(kCrossShare)) {
       std::erase(locals, selection.parents.front());
