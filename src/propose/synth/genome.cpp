@@ -44,7 +44,7 @@ std::optional<Genome> genome_of(const ProposalContext& context, const NodeRow& p
   const Result<Json> json = parse_json(parent.plan);
   if (!json) return std::nullopt;
   Result<ir::Plan> plan = ir::decode_plan(*json, *context.program);
-  if (!plan) return std::nullopt;
+  if (!plan || !ir::verify(*context.program, *plan)) return std::nullopt;
   return complete(context, std::move(*plan));
 }
 
