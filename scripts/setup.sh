@@ -48,6 +48,7 @@ install_python() {
 build() {
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # another clone finds what this one compiled
   if [ ! -e build/build.ninja ]; then
     step "Configuring"
     cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}" >/dev/null

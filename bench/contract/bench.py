@@ -23,14 +23,22 @@ import torch.nn.functional as F
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHE = pathlib.Path(tempfile.gettempdir()) / "ke-bench-contract"
-FLAGS = ("-std=c++20 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math -fwrapv "
-         "-ffp-contract=fast -Wno-psabi -shared -fPIC").split()
+FLAGS = (
+    "-std=c++20 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math -fwrapv "
+    "-ffp-contract=fast -Wno-psabi -shared -fPIC"
+).split()
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    ]
 
 
 # name: (batch, m, k, n, left transposed, right transposed, float64, epilogue)
@@ -65,8 +73,10 @@ def build(source: str, extra: list[str]) -> ctypes.CDLL:
         CACHE.mkdir(parents=True, exist_ok=True)
         text = CACHE / f"{key}.cpp"
         text.write_text(source)
-        subprocess.run(["g++", *FLAGS, f"-I{ROOT}/include", *extra, str(text), "-o", str(library),
-                        "-lm"], check=True)
+        subprocess.run(
+            ["g++", *FLAGS, f"-I{ROOT}/include", *extra, str(text), "-o", str(library), "-lm"],
+            check=True,
+        )
     return ctypes.CDLL(str(library))
 
 
@@ -74,15 +84,22 @@ def describe(tensor: torch.Tensor, keep: list) -> Tensor:
     shape = (ctypes.c_int64 * tensor.ndim)(*tensor.shape)
     strides = (ctypes.c_int64 * tensor.ndim)(*tensor.stride())
     keep.extend([shape, strides, tensor])
-    return Tensor(tensor.data_ptr(), ctypes.addressof(shape), ctypes.addressof(strides),
-                  tensor.ndim, 2, tensor.element_size() * 8, 1)
+    return Tensor(
+        tensor.data_ptr(),
+        ctypes.addressof(shape),
+        ctypes.addressof(strides),
+        tensor.ndim,
+        2,
+        tensor.element_size() * 8,
+        1,
+    )
 
 
 def aligned(shape: tuple, dtype: torch.dtype) -> torch.Tensor:
     size = torch.Size(shape).numel()
     raw = torch.empty(size + 128, dtype=dtype)
     skip = (-raw.data_ptr() % 64) // raw.element_size()
-    return raw[skip:skip + size].view(shape)
+    return raw[skip : skip + size].view(shape)
 
 
 def reference(epilogue: int, right_transposed: int):
@@ -105,16 +122,25 @@ def reference(epilogue: int, right_transposed: int):
     return [plain, leaky, swish, mish][epilogue]
 
 
-def run(name: str, options) -> None:
+def run(name: str, options) -> None:  # tidy: allow(function) because it is one story
     batch, m, k, n, lt, rt, f64, epilogue = CASES[name]
-    words = [str(m), str(k), str(n), f"batch={batch}", f"left_transposed={lt}",
-             f"right_transposed={rt}", f"float64={f64}", f"epilogue={epilogue}",
-             f"threads_max={options.threads}"]
+    words = [
+        str(m),
+        str(k),
+        str(n),
+        f"batch={batch}",
+        f"left_transposed={lt}",
+        f"right_transposed={rt}",
+        f"float64={f64}",
+        f"epilogue={epilogue}",
+        f"threads_max={options.threads}",
+    ]
     variants = [v.split(",") if v else [] for v in (options.variants or [""])]
     kernels = []
     for variant in variants:
-        printed = subprocess.run([options.printer, *words, *variant], capture_output=True,
-                                 text=True)
+        printed = subprocess.run(
+            [options.printer, *words, *variant], capture_output=True, text=True
+        )
         if printed.returncode:
             sys.exit(f"{name} {variant}: {printed.stderr}")
         if not options.build_only:
@@ -143,10 +169,20 @@ def run(name: str, options) -> None:
         bytes_needed = kernel.ke_scratch_bytes()
         if not keep_scratch or keep_scratch[0].numel() < bytes_needed:
             keep_scratch[:] = [aligned((bytes_needed,), torch.uint8)]
-        return driver.bench_kernel(ctypes.cast(kernel.ke_launch, ctypes.c_void_p), ins, len(inputs),
-                                   outs, 1, ctypes.c_void_p(keep_scratch[0].data_ptr()),
-                                   ctypes.c_int64(bytes_needed), options.running,
-                                   ctypes.c_int64(calls)) / calls
+        return (
+            driver.bench_kernel(
+                ctypes.cast(kernel.ke_launch, ctypes.c_void_p),
+                ins,
+                len(inputs),
+                outs,
+                1,
+                ctypes.c_void_p(keep_scratch[0].data_ptr()),
+                ctypes.c_int64(bytes_needed),
+                options.running,
+                ctypes.c_int64(calls),
+            )
+            / calls
+        )
 
     keep_scratch: list = []
     truth = eager(*arguments)
@@ -170,9 +206,11 @@ def run(name: str, options) -> None:
     calls = min(calls, 200)
     guard = None
     if options.under:  # returns once the guard runs
-        guard = subprocess.Popen([*options.under.split(), "sh", "-c",
-                                  f"echo ready; sleep {options.seconds + 1}"],
-                                 stdout=subprocess.PIPE, text=True)
+        guard = subprocess.Popen(
+            [*options.under.split(), "sh", "-c", f"echo ready; sleep {options.seconds + 1}"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         guard.stdout.readline()
     deadline = time.monotonic() + options.seconds
     for _ in range(options.reps):
@@ -197,10 +235,14 @@ def run(name: str, options) -> None:
     print(line)
     for i, variant in enumerate(variants):
         t = med(times[i])
-        ratios = " ".join(f"{key} x{med(others[key]) / t:.2f} "
-                          f"(min x{min(others[key]) / min(times[i]):.2f})" for key in contenders)
-        print(f"    kernel {t / 1e3:10.1f} us {flops / t:6.1f} GF "
-              f"(best {flops / min(times[i]):6.1f})  {ratios}  {','.join(variant)}")
+        ratios = " ".join(
+            f"{key} x{med(others[key]) / t:.2f} (min x{min(others[key]) / min(times[i]):.2f})"
+            for key in contenders
+        )
+        print(
+            f"    kernel {t / 1e3:10.1f} us {flops / t:6.1f} GF "
+            f"(best {flops / min(times[i]):6.1f})  {ratios}  {','.join(variant)}"
+        )
 
 
 def main() -> None:
@@ -208,12 +250,18 @@ def main() -> None:
     parser.add_argument("--printer", required=True)
     parser.add_argument("--case", action="append")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--serial", action="store_true",
-                        help="run the kernel for --threads on one, in processor time (busy machines)")
+    parser.add_argument(
+        "--serial",
+        action="store_true",
+        help="run the kernel for --threads on one, in processor time (busy machines)",
+    )
     parser.add_argument("--reps", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--under", help="a command that keeps other work still while its own "
-                        "argument command runs; held around the timing")
+    parser.add_argument(
+        "--under",
+        help="a command that keeps other work still while its own "
+        "argument command runs; held around the timing",
+    )
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--with", dest="variants", action="append")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// tidy: allow(dead) because bench.py compiles it
 //
 // Calls a kernel by the kernel contract and times it, for bench.py (loaded through ctypes): a pool
 // of two threads, the second of which spins briefly and then sleeps between parallel sections.

@@ -15,7 +15,7 @@
 #include "target/x86/skeleton.hpp"
 
 int main(int count, char** words) {
-  using namespace ke;  // NOLINT: a small program
+  using namespace ke;  // tidy: allow(using-namespace) because it is a small program
   if (count < 4) return 2;
   x86::ProductExample spec{
       .m = std::atol(words[1]), .k = std::atol(words[2]), .n = std::atol(words[3])};

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries an exported module against the original: results first, then time. Run it where it lies.
 
-    python check.py            compares and times; exit code 1 when the results differ
-    python check.py --record   first notes in manifest.json how forward() is called and what it
-                               returns (the exporter does this once)
+python check.py            compares and times; exit code 1 when the results differ
+python check.py --record   first notes in manifest.json how forward() is called and what it
+                           returns (the exporter does this once)
 """
 
 from __future__ import annotations
@@ -44,25 +44,33 @@ def structure(value: Any, counter: list[int]) -> Any:
         return [type(value).__name__, [structure(part, counter) for part in value]]
     if type(value) is dict and all(isinstance(key, str) for key in value):
         return ["dict", [[key, structure(part, counter)] for key, part in value.items()]]
-    raise SystemExit(f"forward() returns {type(value).__name__}, which cannot be exported; "
-                     "return tensors, tuples, lists or dicts of them")
+    raise SystemExit(
+        f"forward() returns {type(value).__name__}, which cannot be exported; "
+        "return tensors, tuples, lists or dicts of them"
+    )
 
 
 def state_of(model: torch.nn.Module) -> list[Any]:
-    attributes = [(k, v) for part in model.modules() for k, v in vars(part).items()
-                  if isinstance(v, (torch.Tensor, *CONSTANTS))]
+    attributes = [
+        (k, v)
+        for part in model.modules()
+        for k, v in vars(part).items()
+        if isinstance(v, (torch.Tensor, *CONSTANTS))
+    ]
     return [*model.named_parameters(), *model.named_buffers(), *attributes]
 
 
 def unchanged(before: list[Any], after: list[Any]) -> bool:
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-            return torch.equal(a, b) or bool((a.isnan() == b.isnan()).all() and torch.equal(
-                a.nan_to_num(), b.nan_to_num()))
+            return torch.equal(a, b) or bool(
+                (a.isnan() == b.isnan()).all() and torch.equal(a.nan_to_num(), b.nan_to_num())
+            )
         return type(a) is type(b) and bool(a == b or (a != a and b != b))
 
     return len(before) == len(after) and all(
-        n == m and same(a, b) for (n, a), (m, b) in zip(before, after, strict=True))
+        n == m and same(a, b) for (n, a), (m, b) in zip(before, after, strict=True)
+    )
 
 
 def record(manifest: dict[str, Any]) -> None:
@@ -79,15 +87,18 @@ def record(manifest: dict[str, Any]) -> None:
         elif isinstance(leaf, CONSTANTS):
             noted.append(["constant", leaf])
         else:
-            raise SystemExit(f"get_inputs() returns {type(leaf).__name__}, which cannot be "
-                             "exported; use tensors, numbers, strings and None")
+            raise SystemExit(
+                f"get_inputs() returns {type(leaf).__name__}, which cannot be "
+                "exported; use tensors, numbers, strings and None"
+            )
     state_before = copy.deepcopy(state_of(model))
     arguments_before = copy.deepcopy([x for x in leaves if isinstance(x, torch.Tensor)])
     with torch.no_grad():
         result = model(*arguments)
     tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
     kept = unchanged(state_before, state_of(model)) and unchanged(
-        [("", x) for x in arguments_before], [("", x) for x in tensors])
+        [("", x) for x in arguments_before], [("", x) for x in tensors]
+    )
     manifest["call"] = {
         "leaves": noted,
         "flat": len(arguments) == len(leaves),
@@ -143,8 +154,7 @@ def main() -> int:
                 print("DIFFERENT: another number of results")
                 return 1
             worst = max([worst, *map(largest_error, results, expected)])
-    wide = all(x.dtype in (torch.float32, torch.float64) for x in expected
-               if x.is_floating_point())
+    wide = all(x.dtype in (torch.float32, torch.float64) for x in expected if x.is_floating_point())
     limit = 1e-3 if wide else 5e-2
     if new._ke_warned:  # the reason has been printed as a warning
         print("the original runs instead of the kernel")
@@ -158,8 +168,10 @@ def main() -> int:
         repeats = max(3, min(101, int(0.5 / max(once, 1e-6))))
         before = seconds(lambda: old(*arguments), repeats)
         after = seconds(lambda: new(*arguments), repeats)
-    print(f"same results (largest error {worst:.3g}); original {before * 1e6:.1f} us, "
-          f"kernel {after * 1e6:.1f} us, called from Python on one input")
+    print(
+        f"same results (largest error {worst:.3g}); original {before * 1e6:.1f} us, "
+        f"kernel {after * 1e6:.1f} us, called from Python on one input"
+    )
     return 0
 
 

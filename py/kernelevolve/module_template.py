@@ -76,14 +76,19 @@ class Spec:
         self.kind: str = entry.get("kind", "output")
         self.dtype, self.code, self.bits = DTYPES[entry["dtype"]]
         self.shape: tuple[int, ...] = tuple(entry["shape"])
-        self.strides: tuple[int, ...] = tuple(entry.get("strides") or
-                                              _dense_strides(entry["shape"]))
+        self.strides: tuple[int, ...] = tuple(
+            entry.get("strides") or _dense_strides(entry["shape"])
+        )
         self.contiguous = list(self.strides) == _dense_strides(list(self.shape))
 
     def fits(self, tensor: torch.Tensor) -> bool:
-        return (tensor.shape == self.shape and tensor.dtype == self.dtype
-                and tensor.device.type == "cpu" and tensor.layout == torch.strided
-                and self._laid_out(tensor))
+        return (
+            tensor.shape == self.shape
+            and tensor.dtype == self.dtype
+            and tensor.device.type == "cpu"
+            and tensor.layout == torch.strided
+            and self._laid_out(tensor)
+        )
 
     def _laid_out(self, tensor: torch.Tensor) -> bool:
         # Strides of extents 0 and 1 mean nothing.
@@ -116,8 +121,10 @@ def _processor_differs() -> str:
             key, _, value = line.partition(":")
             found.setdefault(key.strip(), value.strip())
     if found.get("model name", "") != wanted["model"]:
-        return (f"it was proved on '{wanted['model']}' and this is "
-                f"'{found.get('model name', 'an unknown processor')}'")
+        return (
+            f"it was proved on '{wanted['model']}' and this is "
+            f"'{found.get('model name', 'an unknown processor')}'"
+        )
     missing = set(wanted["features"]) - set(found.get("flags", "").split())
     return f"the processor lacks {', '.join(sorted(missing))}" if missing else ""
 
@@ -133,8 +140,13 @@ def _load() -> tuple[Any, str]:
     except (OSError, AttributeError) as error:
         return None, f"the library cannot be loaded: {error}"
     run.restype = ctypes.c_int
-    run.argtypes = [ctypes.POINTER(KeTensor), ctypes.c_int32, ctypes.POINTER(KeTensor),
-                    ctypes.c_int32, ctypes.c_int32]
+    run.argtypes = [
+        ctypes.POINTER(KeTensor),
+        ctypes.c_int32,
+        ctypes.POINTER(KeTensor),
+        ctypes.c_int32,
+        ctypes.c_int32,
+    ]
     return run, ""
 
 
@@ -181,8 +193,9 @@ def _run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         entry.data = tensor.data_ptr()
     for entry, tensor in zip(_call.outputs, results, strict=False):
         entry.data = tensor.data_ptr()
-    code = _run_library(_call.inputs, len(INPUTS), _call.outputs, len(OUTPUTS),
-                        torch.get_num_threads())
+    code = _run_library(
+        _call.inputs, len(INPUTS), _call.outputs, len(OUTPUTS), torch.get_num_threads()
+    )
     if code != 0:
         raise RuntimeError(f"the kernel of {MANIFEST['problem']} failed with code {code}")
     return results
@@ -218,8 +231,9 @@ _operator = _register() if _run_library is not None else None
 # --- The original ---------------------------------------------------------------------------------
 def _load_original() -> types.ModuleType:
     path = FOLDER / MANIFEST["original"]
-    spec = importlib.util.spec_from_file_location(f"kernelevolve_original_{MANIFEST['operator']}",
-                                                  path)
+    spec = importlib.util.spec_from_file_location(
+        f"kernelevolve_original_{MANIFEST['operator']}", path
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -261,13 +275,15 @@ def _same_construction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return not kwargs and _same(args, proved)
     here.apply_defaults()
     there.apply_defaults()
-    return (here.arguments.keys() == there.arguments.keys()
-            and all(_same(value, there.arguments[key]) for key, value in here.arguments.items()))
+    return here.arguments.keys() == there.arguments.keys() and all(
+        _same(value, there.arguments[key]) for key, value in here.arguments.items()
+    )
 
 
 def _reads_training(code: types.CodeType) -> bool:
     return "training" in code.co_names or any(
-        _reads_training(part) for part in code.co_consts if isinstance(part, types.CodeType))
+        _reads_training(part) for part in code.co_consts if isinstance(part, types.CodeType)
+    )
 
 
 def _mode_matters(module: torch.nn.Module) -> bool:
@@ -276,8 +292,11 @@ def _mode_matters(module: torch.nn.Module) -> bool:
         for kind in type(part).__mro__:
             if kind in (torch.nn.Module, object, ModelNew):
                 continue
-            if any(_reads_training(member.__code__) for member in vars(kind).values()
-                   if isinstance(member, types.FunctionType)):
+            if any(
+                _reads_training(member.__code__)
+                for member in vars(kind).values()
+                if isinstance(member, types.FunctionType)
+            ):
                 return True
     return False
 
@@ -299,8 +318,11 @@ def _build(structure: Any, leaves: list[Any]) -> Any:
 # Per argument leaf: ["tensor", index] or ["constant", value].
 _LEAVES: list[Any] = MANIFEST["call"]["leaves"]
 _RESULT: Any = MANIFEST["call"]["result"]
-_ONLY_TENSORS = (MANIFEST["call"]["flat"] and all(kind == "tensor" for kind, _ in _LEAVES)
-                 and len(_LEAVES) == len(ARGUMENTS))
+_ONLY_TENSORS = (
+    MANIFEST["call"]["flat"]
+    and all(kind == "tensor" for kind, _ in _LEAVES)
+    and len(_LEAVES) == len(ARGUMENTS)
+)
 
 
 class ModelNew(Model):
@@ -331,8 +353,9 @@ class ModelNew(Model):
             results = _run(tensors)
         return results[0] if _RESULT[0] == "tensor" else _build(_RESULT, results)
 
-    def _ke_tensors(self, args: tuple[Any, ...],
-                    kwargs: dict[str, Any]) -> tuple[list[torch.Tensor] | None, str]:
+    def _ke_tensors(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[torch.Tensor] | None, str]:
         """The kernel's inputs, or None and why the kernel is not for them."""
         if self._ke_never:
             return None, self._ke_never
@@ -359,12 +382,16 @@ class ModelNew(Model):
         # functions from it costs seconds to import).
         if not self._ke_warned and not torch.compiler.is_compiling():
             self._ke_warned = True
-            warnings.warn(f"{MANIFEST['problem']}: the original forward() runs instead of the "
-                          f"proved kernel, because {reason}", stacklevel=4)
+            warnings.warn(
+                f"{MANIFEST['problem']}: the original forward() runs instead of the "
+                f"proved kernel, because {reason}",
+                stacklevel=4,
+            )
 
 
-def _argument_tensors(model: ModelNew, args: tuple[Any, ...],
-                      kwargs: dict[str, Any]) -> tuple[list[torch.Tensor] | None, str]:
+def _argument_tensors(
+    model: ModelNew, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[torch.Tensor] | None, str]:
     if _ONLY_TENSORS and not kwargs and len(args) == len(ARGUMENTS):
         return list(args), ""
     if kwargs:

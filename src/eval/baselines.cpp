@@ -42,6 +42,16 @@ Result<bool> Baselines::stale() {
   return !eager_ns_ || (compile_ready_ && !compile_ns_);
 }
 
+Result<void> Baselines::await_compile(os::Clock& clock, Nanoseconds wait_max) {
+  const Nanoseconds deadline = clock.now() + wait_max;
+  while (TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::building &&
+         clock.now() < deadline) {
+    oracle_.resume();  // it compiles in a process of the oracle's, which timing stops
+    clock.sleep_for(std::chrono::milliseconds(20));
+  }
+  return {};
+}
+
 Result<void> Baselines::measure_all(const std::vector<int64_t>& set_ids) {
   std::vector<int64_t> empty;
   for (int i = 0; i < 9; ++i) empty.push_back(TRY(oracle_.ring(BaselineKind::eager, {})).count());

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "oracle/oracle.hpp"
+#include "os/clock.hpp"
 
 namespace ke {
 
 class Baselines {
  public:
   explicit Baselines(Oracle& oracle) : oracle_(oracle) {}
+
+  // Waits until torch.compile is ready or failed, or `wait_max` has passed, whichever is first.
+  Result<void> await_compile(os::Clock& clock, Nanoseconds wait_max);
 
   // Whether there is something to measure: eager is unknown, or torch.compile has become ready.
   // Starts the building of torch.compile when asked first.

@@ -89,8 +89,11 @@ Result<void> Judge::start_host() {
   return {};
 }
 
-// Screens trust what is known; full and confirm measure again.
+// Screens trust what is known; full and confirm wait for torch.compile and measure again.
 Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
+  if (options.effort != Effort::screen) {
+    TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
+  }
   if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
   std::vector<int64_t> ids;
   for (const HeldSet* held : TRY(sets_.timing())) ids.push_back(held->set.id);

@@ -78,9 +78,14 @@ class Machine(Case):
         self.write("relu.py", RELU)
         fake = self.write("fake_python", "#!/bin/sh\nexit 1\n")
         fake.chmod(0o755)
-        ran = subprocess.run([BINARY, "optimize", "relu.py", "--steps", "1"], cwd=self.folder,
-                             env=dict(os.environ, KE_PYTHON=str(fake)), capture_output=True,
-                             text=True, timeout=120)
+        ran = subprocess.run(
+            [BINARY, "optimize", "relu.py", "--steps", "1"],
+            cwd=self.folder,
+            env=dict(os.environ, KE_PYTHON=str(fake)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         self.assert_refused(ran, "PyTorch")
 
 

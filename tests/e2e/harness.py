@@ -50,8 +50,14 @@ class Case(unittest.TestCase):
 
     def run_binary(self, *arguments: object, timeout: float = 300, **environment: str):
         env = dict(os.environ, KE_PYTHON=PYTHON, **environment)
-        return subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=env,
-                              capture_output=True, text=True, timeout=timeout)
+        return subprocess.run(
+            [BINARY, *map(str, arguments)],
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
 
     def run_json(self, *arguments: object, code: int = 0, timeout: float = 300) -> dict:
         ran = self.run_binary(*arguments, "--json", timeout=timeout)

@@ -41,8 +41,9 @@ class Loop(Case):
         self.write("relu.py", RELU)
 
     def test_optimize_finds_an_accepted_kernel_and_the_graph_shows_it(self) -> None:
-        result = self.run_json("optimize", "relu.py", "--steps", 6, "--seed", 1,
-                               "--out", "best.cpp")
+        result = self.run_json(
+            "optimize", "relu.py", "--steps", 6, "--seed", 1, "--out", "best.cpp"
+        )
         self.assertEqual(result["verdict"], "accepted")
         self.assertGreater(result["speedup_vs_eager"], 0)
         self.assertGreater(result["floor_ns"], 0)
@@ -63,17 +64,23 @@ class Loop(Case):
         self.assertGreater(benched["time_ns"], 0)
         self.assertGreater(benched["baseline_ns"]["eager"], 0)
         self.write("wrong.cpp", HAND_WRITTEN.replace("SIGN", "1e-3f +"))
-        self.assertEqual(self.run_json("verify", "relu.py", "wrong.cpp", code=1)["verdict"],
-                         "wrong_output")
+        self.assertEqual(
+            self.run_json("verify", "relu.py", "wrong.cpp", code=1)["verdict"], "wrong_output"
+        )
         self.write("broken.cpp", "int ke_launch(;")
-        self.assertEqual(self.run_json("verify", "relu.py", "broken.cpp", code=1)["verdict"],
-                         "compile_error")
+        self.assertEqual(
+            self.run_json("verify", "relu.py", "broken.cpp", code=1)["verdict"], "compile_error"
+        )
 
     def test_a_killed_run_resumes_without_losing_or_repeating(self) -> None:
         environment = dict(os.environ, KE_PYTHON=PYTHON)
         process = subprocess.Popen(
-            [BINARY, "optimize", "relu.py", "--steps", "16", "--seed", "3"], cwd=self.folder,
-            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [BINARY, "optimize", "relu.py", "--steps", "16", "--seed", "3"],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         database = self.folder / ".kernelevolve/experience.db"
         deadline = time.monotonic() + 120
         before: list = []
@@ -105,8 +112,12 @@ class Loop(Case):
     def test_interrupt_ends_with_the_best_so_far(self) -> None:
         process = subprocess.Popen(
             [BINARY, "optimize", "relu.py", "--steps", "500", "--seed", "4", "--json"],
-            cwd=self.folder, env=dict(os.environ, KE_PYTHON=PYTHON), stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True)
+            cwd=self.folder,
+            env=dict(os.environ, KE_PYTHON=PYTHON),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         database = self.folder / ".kernelevolve/experience.db"
         deadline = time.monotonic() + 120
         while len(self.evaluations(database)) < 4 and time.monotonic() < deadline:
@@ -121,7 +132,9 @@ class Loop(Case):
         result = self.run_json("optimize", "relu.py", "--steps", 3, "--seed", 1)
         ran = self.run_binary("export", result["node"], "--as", "module", "--out", "module")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        script = self.write("use.py", """
+        script = self.write(
+            "use.py",
+            """
             import glob, sys, warnings
             import torch
             sys.path.insert(0, "module")
@@ -137,7 +150,8 @@ class Loop(Case):
                 other = torch.randn(3, 5)
                 assert torch.equal(model(other), torch.relu(other))
             assert len(caught) == 1, "an unproved shape must warn once and fall back"
-        """)
+        """,
+        )
         used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(used.returncode, 0, used.stderr)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzes the synthesizer: batches of random functions, written by random_modules.py, checked by ke_fuzz.
+"""Fuzzes the synthesizer: batches of random functions (random_modules.py), checked by ke_fuzz.
 
     fuzz.py --binary build/tests/fuzz/ke_fuzz --count 2000 --jobs 2 [-- --target NAME]
 

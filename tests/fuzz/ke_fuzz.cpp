@@ -3,7 +3,7 @@
 // Checks a batch of random functions: lowers each, runs the program through the interpreter and
 // compares with PyTorch, then the same through fused kernels of the greedy plan and of random
 // neighbours of it. With a target, the kernels of the greedy plan and of one random plan under a
-// random schedule are also printed, built and run.
+// random schedule, for a random machine, are also printed, built and run.
 //
 //   ke_fuzz STEM [--plans N] [--only SEED] [--target NAME]
 //
@@ -68,10 +68,24 @@ std::optional<std::string> check_plan(const Case& tested, const ir::Program& pro
   return judge(tested, ir::interpret(program, *kernels, tested.inputs));
 }
 
+// A machine that kernels are printed for. Wider vectors than the real ones are right, too (the
+// compiler splits them), and small caches bring out the code for large problems.
+MachineProfile random_machine(Rng& rng) {
+  MachineProfile machine;
+  machine.threads = rng.chance(0.75) ? 2 : 1;
+  if (rng.chance(0.25)) machine.vector_bytes = 64;
+  if (rng.chance(0.5)) {
+    machine.l1_bytes = 1 << 10;
+    machine.l2_bytes = 4 << 10;
+    machine.llc_bytes = 16 << 10;
+  }
+  return machine;
+}
+
 // Half of the choices as the target prefers them, the others at random.
-void randomize(const Target& target, const ir::Program& program, ir::FusedKernel& kernel,
-               Rng& rng) {
-  for (const ScheduleChoice& choice : target.choices(program, kernel, MachineProfile{})) {
+void randomize(const Target& target, const MachineProfile& machine, const ir::Program& program,
+               ir::FusedKernel& kernel, Rng& rng) {
+  for (const ScheduleChoice& choice : target.choices(program, kernel, machine)) {
     if (!choice.values.empty() && rng.chance(0.5)) {
       kernel.schedule[choice.name] = rng.pick(choice.values);
     }
@@ -87,15 +101,16 @@ void print_sources(const Target& target, const Case& tested, const ir::Program& 
     const ir::Plan& plan = random ? plans.back() : plans.front();
     Result<std::vector<ir::FusedKernel>> kernels = ir::realize(program, plan);
     if (!kernels.has_value()) continue;  // already reported
+    const MachineProfile machine = random ? random_machine(rng) : MachineProfile{};
     for (ir::FusedKernel& kernel : *kernels) {
-      if (random) randomize(target, program, kernel, rng);
+      if (random) randomize(target, machine, program, kernel, rng);
     }
-    Result<std::string> text = target.print(program, *kernels, MachineProfile{});
+    Result<std::string> text = target.print(program, *kernels, machine);
     if (!text.has_value()) {
       ++tally.refused["the target: " + text.error().to_string()];
       continue;
     }
-    const std::string_view how = random ? "random plan and schedule" : "greedy plan";
+    const std::string_view how = random ? "random plan, schedule and machine" : "greedy plan";
     waiting.push_back({&tested, program, {std::string(how), std::move(*text)}});
   }
 }

@@ -68,8 +68,28 @@ Text = tuple[str, bool]
 
 def unary_float(c: Choice) -> Text:
     op = c.pick(
-        "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "erf", "exp2",
-        "sigmoid", "reciprocal", "square", "log", "sqrt", "rsqrt", "log1p", "log2", "log10", "acosh",
+        "exp",
+        "expm1",
+        "sin",
+        "cos",
+        "tan",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "erf",
+        "exp2",
+        "sigmoid",
+        "reciprocal",
+        "square",
+        "log",
+        "sqrt",
+        "rsqrt",
+        "log1p",
+        "log2",
+        "log10",
+        "acosh",
     )
     return f"torch.{op}({c.any()})", False
 
@@ -87,7 +107,9 @@ def unary_exact(c: Choice) -> Text:
 
 
 def unary_jump(c: Choice) -> Text:
-    op = c.pick("floor", "ceil", "trunc", "round", "sign", "isnan", "isinf", "isfinite", "logical_not")
+    op = c.pick(
+        "floor", "ceil", "trunc", "round", "sign", "isnan", "isinf", "isfinite", "logical_not"
+    )
     return f"torch.{op}({c.exact_one()})", True
 
 
@@ -99,10 +121,24 @@ def unary_bits(c: Choice) -> Text:
 def activation(c: Choice) -> Text:
     x = c.float()
     call = c.pick(
-        "silu({})", "gelu({})", "gelu({}, approximate='tanh')", "elu({}, 0.7)", "selu({})",
-        "celu({}, 1.3)", "leaky_relu({}, 0.2)", "hardtanh({}, -0.5, 0.75)", "hardswish({})",
-        "hardsigmoid({})", "softplus({})", "softplus({}, 2.0, 5.0)", "softsign({})", "relu6({})",
-        "mish({})", "logsigmoid({})", "tanhshrink({})", "relu({})",
+        "silu({})",
+        "gelu({})",
+        "gelu({}, approximate='tanh')",
+        "elu({}, 0.7)",
+        "selu({})",
+        "celu({}, 1.3)",
+        "leaky_relu({}, 0.2)",
+        "hardtanh({}, -0.5, 0.75)",
+        "hardswish({})",
+        "hardsigmoid({})",
+        "softplus({})",
+        "softplus({}, 2.0, 5.0)",
+        "softsign({})",
+        "relu6({})",
+        "mish({})",
+        "logsigmoid({})",
+        "tanhshrink({})",
+        "relu({})",
     )
     return f"F.{call.format(x)}", False
 
@@ -110,20 +146,34 @@ def activation(c: Choice) -> Text:
 def arithmetic(c: Choice) -> Text:
     a, b = c.any(), c.any()
     return c.pick(
-        f"{a} + {b}", f"{a} - {b}", f"{a} * {b}", f"{a} / ({b}.abs() + 1)", f"torch.maximum({a}, {b})",
-        f"torch.minimum({a}, {b})", f"torch.add({a}, {b}, alpha={c.whole()})",
-        f"torch.sub({a}, {b}, alpha={c.whole()})", f"torch.rsub({a}, {b})",
-        f"torch.atan2({a}, {b})", f"torch.copysign({a}, {b})",
-        f"torch.fmax({a}, {b})", f"torch.logaddexp({a}, {b})",
+        f"{a} + {b}",
+        f"{a} - {b}",
+        f"{a} * {b}",
+        f"{a} / ({b}.abs() + 1)",
+        f"torch.maximum({a}, {b})",
+        f"torch.minimum({a}, {b})",
+        f"torch.add({a}, {b}, alpha={c.whole()})",
+        f"torch.sub({a}, {b}, alpha={c.whole()})",
+        f"torch.rsub({a}, {b})",
+        f"torch.atan2({a}, {b})",
+        f"torch.copysign({a}, {b})",
+        f"torch.fmax({a}, {b})",
+        f"torch.logaddexp({a}, {b})",
     ), False
 
 
 def with_scalar(c: Choice) -> Text:
     a, k = c.any(), c.number()
     return c.pick(
-        f"{a} + {k}", f"{k} - {a}", f"{a} * {k}", f"{a} / {k}", f"{k} / ({a}.abs() + 1)",
-        f"torch.add({a}, {k}, alpha=2)", f"torch.clamp({a}, -{k.lstrip('-')}, {k.lstrip('-')})",
-        f"torch.clamp({a}, min={k})", f"torch.clamp({a}, max={k})",
+        f"{a} + {k}",
+        f"{k} - {a}",
+        f"{a} * {k}",
+        f"{a} / {k}",
+        f"{k} / ({a}.abs() + 1)",
+        f"torch.add({a}, {k}, alpha=2)",
+        f"torch.clamp({a}, -{k.lstrip('-')}, {k.lstrip('-')})",
+        f"torch.clamp({a}, min={k})",
+        f"torch.clamp({a}, max={k})",
     ), False
 
 
@@ -131,20 +181,37 @@ def exact_integers(c: Choice) -> Text:
     a, b = c.integer(), c.any(lambda t: not t.dtype.is_floating_point)
     k = c.whole()
     return c.pick(
-        f"{a} + {b}", f"{a} - {b} * 2", f"{a} * {b}", f"{a} + {k}", f"{a} * {k}", f"{k} - {a}",
-        f"torch.div({a}, {k}, rounding_mode='floor')", f"torch.div({a}, {k}, rounding_mode='trunc')",
-        f"{a} % {k}", f"torch.fmod({a}, {k})", f"{a} // {k}", f"{a} ** {abs(k)}",
-        f"torch.remainder({a}, {b}.abs() + 1)", f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})",
-        f"({a} << {abs(k)})", f"({a} >> {abs(k)})", f"torch.maximum({a}, {b})",
-        f"torch.clamp({a}, -2, 3)", f"({a} & {abs(k)})",
+        f"{a} + {b}",
+        f"{a} - {b} * 2",
+        f"{a} * {b}",
+        f"{a} + {k}",
+        f"{a} * {k}",
+        f"{k} - {a}",
+        f"torch.div({a}, {k}, rounding_mode='floor')",
+        f"torch.div({a}, {k}, rounding_mode='trunc')",
+        f"{a} % {k}",
+        f"torch.fmod({a}, {k})",
+        f"{a} // {k}",
+        f"{a} ** {abs(k)}",
+        f"torch.remainder({a}, {b}.abs() + 1)",
+        f"({a} & {b})",
+        f"({a} | {b})",
+        f"({a} ^ {b})",
+        f"({a} << {abs(k)})",
+        f"({a} >> {abs(k)})",
+        f"torch.maximum({a}, {b})",
+        f"torch.clamp({a}, -2, 3)",
+        f"({a} & {abs(k)})",
     ), True
 
 
 def remainders(c: Choice) -> Text:
     a, k = c.exact_one(), c.pick("2", "-3", "0.5", "1.5", "-0.75")
     return c.pick(
-        f"torch.fmod({a}, {k})", f"torch.remainder({a}, {k})",
-        f"torch.div({a}, {k}, rounding_mode='floor')", f"torch.div({a}, {k}, rounding_mode='trunc')",
+        f"torch.fmod({a}, {k})",
+        f"torch.remainder({a}, {k})",
+        f"torch.div({a}, {k}, rounding_mode='floor')",
+        f"torch.div({a}, {k}, rounding_mode='trunc')",
     ), False
 
 
@@ -152,7 +219,8 @@ def power(c: Choice) -> Text:
     a = c.float()
     exponent = c.pick("2", "3", "0.5", "-0.5", "-1", "-2", "0", "1", "1.7", "4", "2.0", "3.0")
     return c.pick(
-        f"({a}.abs() + 0.5) ** {exponent}", f"torch.pow({a}, {c.pick('2', '3', '2.0', '1', '0')})",
+        f"({a}.abs() + 0.5) ** {exponent}",
+        f"torch.pow({a}, {c.pick('2', '3', '2.0', '1', '0')})",
         f"torch.pow({c.pick('2', '1.5', '1')}, torch.tanh({a}))",
         f"torch.pow({a}.abs() + 0.5, torch.tanh({c.float()}))",
     ), False
@@ -176,17 +244,20 @@ def where(c: Choice) -> Text:
     k = c.pick("0.0", "1", "-2.5", "float('-inf')")
     with_constant = c.rng.random() < 0.5
     if with_constant:
-        return c.pick(f"torch.where({condition}, {a}, {k})", f"{a}.masked_fill({condition}, {k})"), (
-            c.is_exact(a)
-        )
+        return c.pick(
+            f"torch.where({condition}, {a}, {k})", f"{a}.masked_fill({condition}, {k})"
+        ), (c.is_exact(a))
     return f"torch.where({condition}, {a}, {b})", c.is_exact(a, b)
 
 
 def three(c: Choice) -> Text:
     a, b, d = c.float(), c.float(), c.float()
     return c.pick(
-        f"torch.addcmul({a}, {b}, {d}, value=0.5)", f"torch.addcdiv({a}, {b}, {d}.abs() + 1, value=-2)",
-        f"torch.lerp({a}, {b}, 0.3)", f"torch.clamp({a}, {b}, {d})", f"torch.lerp({a}, {b}, {d})",
+        f"torch.addcmul({a}, {b}, {d}, value=0.5)",
+        f"torch.addcdiv({a}, {b}, {d}.abs() + 1, value=-2)",
+        f"torch.lerp({a}, {b}, 0.3)",
+        f"torch.clamp({a}, {b}, {d})",
+        f"torch.lerp({a}, {b}, {d})",
     ), False
 
 
@@ -196,7 +267,9 @@ def cast(c: Choice) -> Text:
     if wide or x not in c.exact:
         return f"{x}.to(FLOAT)", c.is_exact(x) and c.single in (torch.float32, torch.float64)
     return c.pick(
-        f"{x}.nan_to_num(0).clamp(-9, 9).to(torch.int64)", f"{x}.bool()", f"{x}.to(FLOAT)",
+        f"{x}.nan_to_num(0).clamp(-9, 9).to(torch.int64)",
+        f"{x}.bool()",
+        f"{x}.to(FLOAT)",
         f"{x}.nan_to_num(0).clamp(-9, 9).int()",
     ), True
 
@@ -210,7 +283,10 @@ def reduction(c: Choice) -> Text:
     if op in ("sum", "mean", "var", "std") and c.rng.random() < 0.3:
         return f"{x}.{op}()", exact
     if op in ("var", "std") and c.rng.random() < 0.5:
-        return f"{x}.{op}(dim={c.dims(x)}, correction={c.pick('0', '1', '2')}, keepdim={keep})", False
+        return (
+            f"{x}.{op}(dim={c.dims(x)}, correction={c.pick('0', '1', '2')}, keepdim={keep})",
+            False,
+        )
     return f"{x}.{op}(dim={c.dims(x)}, keepdim={keep})", exact
 
 
@@ -218,9 +294,15 @@ def position(c: Choice) -> Text:
     x = c.exact_one()
     d, keep = c.dim(x), c.pick("True", "False")
     return c.pick(
-        f"{x}.argmax({d}, keepdim={keep})", f"{x}.argmin({d}, keepdim={keep})", f"{x}.argmax()",
-        f"{x}.max({d}, keepdim={keep})[1]", f"{x}.min({d}, keepdim={keep})[1]",
-        f"{x}.max({d})[0]", f"{x}.min({d}, keepdim={keep})[0]", f"{x}.max()", f"{x}.min()",
+        f"{x}.argmax({d}, keepdim={keep})",
+        f"{x}.argmin({d}, keepdim={keep})",
+        f"{x}.argmax()",
+        f"{x}.max({d}, keepdim={keep})[1]",
+        f"{x}.min({d}, keepdim={keep})[1]",
+        f"{x}.max({d})[0]",
+        f"{x}.min({d}, keepdim={keep})[0]",
+        f"{x}.max()",
+        f"{x}.min()",
     ), True
 
 
@@ -234,7 +316,9 @@ def quantified(c: Choice) -> Text:
 def product(c: Choice) -> Text:
     x = c.any()
     wide = c.live[x].dtype.is_floating_point
-    return c.pick(f"{x}.prod({c.dim(x)}, keepdim={c.pick('True', 'False')})", f"{x}.prod()"), not wide
+    return c.pick(
+        f"{x}.prod({c.dim(x)}, keepdim={c.pick('True', 'False')})", f"{x}.prod()"
+    ), not wide
 
 
 def norm(c: Choice) -> Text:
@@ -242,7 +326,8 @@ def norm(c: Choice) -> Text:
     order = c.pick("2", "1", "float('inf')", "float('-inf')", "3", "0.5", "2.0")
     return c.pick(
         f"torch.linalg.vector_norm({x}, {order}, dim={c.dims(x)}, keepdim=True)",
-        f"torch.linalg.vector_norm({x}, {order})", f"{x}.norm(dim={c.dim(x)}, keepdim=True)",
+        f"torch.linalg.vector_norm({x}, {order})",
+        f"{x}.norm(dim={c.dim(x)}, keepdim=True)",
         f"F.normalize({x}, dim={c.dim(x)})",
     ), False
 
@@ -258,15 +343,21 @@ def normalisation(c: Choice) -> Text:
     inner = shape[c.rng.randrange(len(shape)) :]
     groups = c.pick("1", "2", "3")
     scale = ""
-    vectors = [n for n, t in c.live.items() if list(t.shape) == inner and t.dtype == c.live[x].dtype]
+    vectors = [
+        n for n, t in c.live.items() if list(t.shape) == inner and t.dtype == c.live[x].dtype
+    ]
     if vectors and c.rng.random() < 0.7:
         scale = f", {c.rng.choice(vectors)}, {c.rng.choice(vectors)}"
     return c.pick(
-        f"F.layer_norm({x}, {inner}{scale})", f"F.rms_norm({x}, {inner})",
+        f"F.layer_norm({x}, {inner}{scale})",
+        f"F.rms_norm({x}, {inner})",
         f"F.rms_norm({x}, {inner}{scale.split(', ')[1] and ', ' + scale.split(', ')[1]}, 1e-5)"
-        if scale else f"F.layer_norm({x}, {inner}, eps=1e-3)",
-        f"F.group_norm({x}, {groups})", f"F.batch_norm({x}, None, None, training=True)",
-        f"F.instance_norm({x})", f"F.layer_norm({x}, {inner}{scale})",
+        if scale
+        else f"F.layer_norm({x}, {inner}, eps=1e-3)",
+        f"F.group_norm({x}, {groups})",
+        f"F.batch_norm({x}, None, None, training=True)",
+        f"F.instance_norm({x})",
+        f"F.layer_norm({x}, {inner}{scale})",
     ), False
 
 
@@ -291,9 +382,13 @@ def added_matmul(c: Choice) -> Text:
     options = f"beta={c.pick('1', '0.5', '0', '2')}, alpha={c.pick('1', '-1.5')}"
     return c.pick(
         f"torch.addmm({c.float()}, {a}, {b}.mT, {options})",
-        f"torch.baddbmm({c.float()}, {a}, {b}.mT, {options})", f"F.linear({a}, {b}, {c.float()})",
-        f"torch.addmm({a}.mT @ {a}, {a}.mT, {a}, {options})", f"torch.mv({a}, {b})",
-        f"torch.dot({a}, {b})", f"torch.outer({a}, {b})", f"torch.addmv({a}, {b}, {c.float()})",
+        f"torch.baddbmm({c.float()}, {a}, {b}.mT, {options})",
+        f"F.linear({a}, {b}, {c.float()})",
+        f"torch.addmm({a}.mT @ {a}, {a}.mT, {a}, {options})",
+        f"torch.mv({a}, {b})",
+        f"torch.dot({a}, {b})",
+        f"torch.outer({a}, {b})",
+        f"torch.addmv({a}, {b}, {c.float()})",
         f"torch.einsum('...ij,...kj->...ik', {a}, {b})",
     ), False
 
@@ -304,9 +399,14 @@ def reshape(c: Choice) -> Text:
     count = c.live[x].numel()
     factor = c.rng.choice([f for f in (1, 2, 3, 4, 5, 7, 8) if count % f == 0] if count else [1])
     return c.pick(
-        f"{x}.reshape(-1)", f"{x}.reshape({factor}, {count // factor})",
-        f"{x}.reshape({count // factor}, {factor})", f"{x}.flatten()", f"{x}.unsqueeze({c.dim(x)})",
-        f"{x}.squeeze()", f"{x}.reshape({shape[::-1]})", f"{x}.flatten({c.dim(x)})",
+        f"{x}.reshape(-1)",
+        f"{x}.reshape({factor}, {count // factor})",
+        f"{x}.reshape({count // factor}, {factor})",
+        f"{x}.flatten()",
+        f"{x}.unsqueeze({c.dim(x)})",
+        f"{x}.squeeze()",
+        f"{x}.reshape({shape[::-1]})",
+        f"{x}.flatten({c.dim(x)})",
         f"{x}.reshape({[1, *shape, 1]})",
     ), c.is_exact(x)
 
@@ -316,8 +416,12 @@ def permute(c: Choice) -> Text:
     order = list(range(c.live[x].dim()))
     c.rng.shuffle(order)
     return c.pick(
-        f"{x}.permute({order})", f"{x}.transpose({c.dim(x)}, {c.dim(x)})", f"{x}.mT", f"{x}.t()",
-        f"{x}.permute({order}).contiguous()", f"{x}.movedim({c.dim(x)}, {c.dim(x)})",
+        f"{x}.permute({order})",
+        f"{x}.transpose({c.dim(x)}, {c.dim(x)})",
+        f"{x}.mT",
+        f"{x}.t()",
+        f"{x}.permute({order}).contiguous()",
+        f"{x}.movedim({c.dim(x)}, {c.dim(x)})",
     ), c.is_exact(x)
 
 
@@ -344,10 +448,16 @@ def rearranged(c: Choice) -> Text:
     amounts = [c.rng.randint(-1, 2) for _ in range(2 * c.rng.randint(1, max(rank, 1)))]
     repeats = [c.rng.randint(1, 2) for _ in range(rank + c.rng.randint(0, 1))]
     return c.pick(
-        f"{x}.flip({c.dims(x)})", f"F.pad({x}, {amounts}, value={c.pick('0', '1', '-2')})",
-        f"{x}.repeat({repeats})", f"{x}.roll({c.whole()}, {c.dim(x)})", f"{x}.tril({c.whole()})",
-        f"{x}.triu()", f"{x}.expand({[2, *c.live[x].shape]})", f"{x}.clone()",
-        f"{x}.diagonal()", f"{x}.repeat_interleave(2, {c.dim(x)})",
+        f"{x}.flip({c.dims(x)})",
+        f"F.pad({x}, {amounts}, value={c.pick('0', '1', '-2')})",
+        f"{x}.repeat({repeats})",
+        f"{x}.roll({c.whole()}, {c.dim(x)})",
+        f"{x}.tril({c.whole()})",
+        f"{x}.triu()",
+        f"{x}.expand({[2, *c.live[x].shape]})",
+        f"{x}.clone()",
+        f"{x}.diagonal()",
+        f"{x}.repeat_interleave(2, {c.dim(x)})",
     ), c.is_exact(x)
 
 
@@ -355,9 +465,12 @@ def concat(c: Choice) -> Text:
     a, b, d = c.any(), c.any(), c.any()
     dim = c.dim(a)
     return c.pick(
-        f"torch.cat([{a}, {b}], {dim})", f"torch.cat([{a}, {a}, {b}], {dim})",
-        f"torch.stack([{a}, {b}], {dim})", f"torch.cat([{a}, {b}, {d}], {dim})",
-        f"torch.cat([{a}, {a}[..., :1]], -1)", f"torch.stack([{a}, {a} * 2], -1)",
+        f"torch.cat([{a}, {b}], {dim})",
+        f"torch.cat([{a}, {a}, {b}], {dim})",
+        f"torch.stack([{a}, {b}], {dim})",
+        f"torch.cat([{a}, {b}, {d}], {dim})",
+        f"torch.cat([{a}, {a}[..., :1]], -1)",
+        f"torch.stack([{a}, {a} * 2], -1)",
     ), c.is_exact(a, b, d)
 
 
@@ -365,9 +478,14 @@ def created(c: Choice) -> Text:
     x = c.any()
     n = c.live[x].shape[-1]
     return c.pick(
-        f"{x} + torch.arange({n})", f"{x} * torch.arange(0.5, {n}, 1.0, dtype=FLOAT)[:{n}]",
-        f"torch.ones_like({x}) - {x}", f"torch.full_like({x}, 3) + {x}", f"torch.zeros_like({x})",
-        f"torch.eye({min(n, 8)})", f"torch.arange({n}) > 2", f"{x} + torch.tensor([1.5])",
+        f"{x} + torch.arange({n})",
+        f"{x} * torch.arange(0.5, {n}, 1.0, dtype=FLOAT)[:{n}]",
+        f"torch.ones_like({x}) - {x}",
+        f"torch.full_like({x}, 3) + {x}",
+        f"torch.zeros_like({x})",
+        f"torch.eye({min(n, 8)})",
+        f"torch.arange({n}) > 2",
+        f"{x} + torch.tensor([1.5])",
         f"{x} * torch.tensor({[i % 5 - 2 for i in range(n)]}, dtype=FLOAT)",
     ), False
 
@@ -376,8 +494,10 @@ def loss(c: Choice) -> Text:
     a, b = c.float(), c.float()
     how = c.pick("mean", "sum", "none")
     return c.pick(
-        f"F.mse_loss({a}, {b}, reduction='{how}')", f"F.l1_loss({a}, {b}, reduction='{how}')",
-        f"F.smooth_l1_loss({a}, {b}, reduction='{how}')", f"F.huber_loss({a}, {b}, reduction='{how}')",
+        f"F.mse_loss({a}, {b}, reduction='{how}')",
+        f"F.l1_loss({a}, {b}, reduction='{how}')",
+        f"F.smooth_l1_loss({a}, {b}, reduction='{how}')",
+        f"F.huber_loss({a}, {b}, reduction='{how}')",
         f"F.kl_div({a}, F.softmax({b}, -1), reduction='{how}')",
         f"F.cosine_similarity({a}, {b}, dim={c.dim(a)})",
         f"F.binary_cross_entropy_with_logits({a}, torch.sigmoid({b}), reduction='{how}')",
@@ -406,19 +526,71 @@ def indexed(c: Choice) -> Text:
     table = [[c.rng.randrange(rows) for _ in range(2)] for _ in range(3)]
     head = ":, " * (d % c.live[x].dim())
     return c.pick(
-        f"{x}.index_select({d}, torch.tensor({index}))", f"{x}[{head}{index}]",
-        f"F.embedding(torch.tensor({table}), {x})", f"{x}[torch.tensor({table})]",
+        f"{x}.index_select({d}, torch.tensor({index}))",
+        f"{x}[{head}{index}]",
+        f"F.embedding(torch.tensor({table}), {x})",
+        f"{x}[torch.tensor({table})]",
         f"torch.take_along_dim({x}, {x}.argmax({d}, keepdim=True), {d})"
-        if x in c.exact else f"{x}[{head}{[-i - 1 for i in index]}]",
+        if x in c.exact
+        else f"{x}[{head}{[-i - 1 for i in index]}]",
     ), c.is_exact(x)
 
 
 GENERATORS: tuple[Callable[[Choice], Text], ...] = (
-    unary_float, unary_float, unary_bounded, unary_exact, unary_jump, unary_bits, activation,
-    activation, arithmetic, arithmetic, arithmetic, with_scalar, with_scalar, exact_integers,
-    exact_integers, remainders, power, compare, compare, logic, where, where, three, cast, reduction,
-    reduction, reduction, position, quantified, product, norm, softmax, softmax, normalisation,
-    normalisation, matmul, matmul, own_matmul, own_matmul, added_matmul, added_matmul, reshape,
-    reshape, permute, permute, part, part, rearranged, rearranged, concat, concat, created, loss,
-    class_loss, indexed, indexed,
+    unary_float,
+    unary_float,
+    unary_bounded,
+    unary_exact,
+    unary_jump,
+    unary_bits,
+    activation,
+    activation,
+    arithmetic,
+    arithmetic,
+    arithmetic,
+    with_scalar,
+    with_scalar,
+    exact_integers,
+    exact_integers,
+    remainders,
+    power,
+    compare,
+    compare,
+    logic,
+    where,
+    where,
+    three,
+    cast,
+    reduction,
+    reduction,
+    reduction,
+    position,
+    quantified,
+    product,
+    norm,
+    softmax,
+    softmax,
+    normalisation,
+    normalisation,
+    matmul,
+    matmul,
+    own_matmul,
+    own_matmul,
+    added_matmul,
+    added_matmul,
+    reshape,
+    reshape,
+    permute,
+    permute,
+    part,
+    part,
+    rearranged,
+    rearranged,
+    concat,
+    concat,
+    created,
+    loss,
+    class_loss,
+    indexed,
+    indexed,
 )

@@ -37,11 +37,17 @@ from operations import GENERATORS, Choice  # noqa: E402
 
 ELEMENTS_MAX = 3000
 GROUP = 16  # functions an export
-PERTURBATION = 8  # unit roundoffs that an input may be off, to see how ill-conditioned an element is
+PERTURBATION = (
+    8  # unit roundoffs that an input may be off, to see how ill-conditioned an element is
+)
 MAGNITUDE_MAX = 1e6
 ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 ROUNDOFF |= {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 EXTENTS = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37, 64)
+# Every LONG_EVERY-th seed has one of these shapes: long rows are summed in blocks or in parts.
+LONG_EVERY = 16
+LONG_ELEMENTS_MAX = 20000
+LONG_SHAPES = ((4096,), (5003,), (1, 9000), (2, 4160), (3, 6001), (4099, 3), (2, 70, 61), (9000, 2))
 
 
 @dataclass
@@ -82,6 +88,10 @@ class Functions(torch.nn.Module):
 
 
 # --- Generating -----------------------------------------------------------------------------------
+
+
+def elements_max(seed: int) -> int:
+    return LONG_ELEMENTS_MAX if seed % LONG_EVERY == LONG_EVERY - 1 else ELEMENTS_MAX
 
 
 def random_shape(rng: random.Random) -> list[int]:
@@ -153,7 +163,7 @@ def float_type(rng: random.Random) -> torch.dtype:
     return torch.float16 if kind < 0.96 else torch.bfloat16
 
 
-def make_inputs(rng: random.Random, single: torch.dtype) -> dict[str, torch.Tensor]:
+def make_inputs(rng: random.Random, single: torch.dtype, long: bool) -> dict[str, torch.Tensor]:
     inputs: dict[str, torch.Tensor] = {}
     known: list[list[int]] = []
     for i in range(rng.choice((1, 2, 2, 3, 3, 4))):
@@ -161,14 +171,16 @@ def make_inputs(rng: random.Random, single: torch.dtype) -> dict[str, torch.Tens
         if rng.random() < 0.06:
             dtype = rng.choice((torch.int32, torch.uint8, torch.int16, torch.int8, torch.float64))
         shape = related_shape(rng, known)
+        if long and i == 0:
+            shape = list(rng.choice(LONG_SHAPES))
         tensor = random_tensor(rng, shape, dtype)
         inputs[f"x{i}"] = permuted(rng, tensor) if rng.random() < 0.1 else tensor
         known.append(shape)
     return inputs
 
 
-def acceptable(result: Any) -> bool:
-    if not isinstance(result, torch.Tensor) or result.numel() > ELEMENTS_MAX:
+def acceptable(result: Any, elements: int) -> bool:
+    if not isinstance(result, torch.Tensor) or result.numel() > elements:
         return False
     if result.dtype not in DTYPE_NAMES or not result.dtype.is_floating_point:
         return result.dtype in DTYPE_NAMES
@@ -180,7 +192,8 @@ def acceptable(result: Any) -> bool:
 def generate(seed: int) -> Case:
     rng = random.Random(seed)
     single = float_type(rng)
-    inputs = make_inputs(rng, single)
+    elements = elements_max(seed)
+    inputs = make_inputs(rng, single, long=elements > ELEMENTS_MAX)
     scope = {"torch": torch, "F": functional, "FLOAT": single}
     live = dict(inputs)
     exact = set(inputs)
@@ -195,7 +208,7 @@ def generate(seed: int) -> Case:
             result = eval(text, scope, live)
         except Exception:  # PyTorch, or the generator, has no such operation on these operands
             continue
-        if not acceptable(result):
+        if not acceptable(result, elements):
             continue
         name = f"t{len(lines)}"
         lines.append(f"{name} = {text}")
@@ -259,7 +272,7 @@ def expected(case: Case) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
             stray = torch.maximum(stray, (other[i].double() - want).abs())
         tolerance = 8 * stray + 32 * roundoff * want.abs() + pooled(stray, want, roundoff)
         tolerance += torch.finfo(mine.dtype).tiny * 64
-        # An infinity or NaN must come out alike where PyTorch is of one mind, else it is not graded.
+        # Infinity and NaN must come out alike where PyTorch is of one mind, else ungraded.
         same = (mine.double() == want) | (mine.isnan() & want.isnan())
         tolerance[~torch.isfinite(want) | ~torch.isfinite(mine)] = 0
         ungraded = (~torch.isfinite(want) | ~torch.isfinite(mine)) & ~same
@@ -298,7 +311,11 @@ def export_cases(cases: list[Case]) -> list[dict[str, Any]]:
     named = [(f"x{i}", t) for i, t in enumerate(t for c in cases for t in c.inputs.values())]
     specs = [
         SimpleNamespace(
-            name=name, kind="argument", dtype=t.dtype, shape=list(t.shape), strides=normal_strides(t)
+            name=name,
+            kind="argument",
+            dtype=t.dtype,
+            shape=list(t.shape),
+            strides=normal_strides(t),
         )
         for name, t in named
     ]
@@ -405,7 +422,9 @@ def main() -> int:
     if options.show is not None:
         case = generate(options.show)
         for name, tensor in case.inputs.items():
-            print(f"# {name}: {tensor.dtype}, {list(tensor.shape)}, strides {list(tensor.stride())}")
+            print(
+                f"# {name}: {tensor.dtype}, {list(tensor.shape)}, strides {list(tensor.stride())}"
+            )
         print(case.source())
         return 0
     failed = write_batch(options.out, range(options.first, options.first + options.count))

@@ -26,9 +26,9 @@ struct LoweringFamily {
   std::vector<std::pair<std::string_view, LoweringRule>> rules;  // "aten.add.Tensor" -> rule
 };
 
-// The program of the whole graph, verified. An output's row-major elements are the graph's; its shape
-// may group them otherwise ([6, 5] for [2, 3, 5]), so that a reshape at the end costs nothing. Errc::unavailable names the first operation that no
-// rule covers.
+// The program of the whole graph, verified. An output's row-major elements are the graph's; its
+// shape may group them otherwise ([6, 5] for [2, 3, 5]), so that a reshape at the end costs nothing.
+// Errc::unavailable names the first operation that no rule covers.
 Result<Program> lower(const Graph& graph);
 
 std::vector<std::string_view> lowered_operations();  // sorted; for docs and the fuzzer

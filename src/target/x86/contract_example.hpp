@@ -84,7 +84,7 @@ inline ir::ExprPtr apply(Epilogue epilogue, const ir::ExprPtr& sum, const ir::Ex
 // Inputs x (left), w (right) and, with an epilogue, bias[n]; output y, and the sums themselves as
 // a first output z for both_outputs.
 inline ExampleKernel make_example(const ProductExample& spec, const std::string& name) {
-  using namespace example;  // NOLINT: the helpers above
+  using namespace example;  // tidy: allow(using-namespace) because the helpers are above
   ExampleKernel made;
   ir::Program& program = made.program;
   ir::FusedKernel& kernel = made.kernel;
