@@ -62,7 +62,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const SearchDependencies& depende
 Result<EndReason> Engine::loop() {
   for (;;) {
     if (const std::optional<EndReason> reason = end_of(progress(), options_)) return *reason;
-    dispatch();  // first, so that the judge never waits for the next proposal
+    // In this order, so that nothing is proposed while the judge times: a proposal takes
+    // milliseconds, a judgement a hundred times as long, and builds are frozen while it times.
     TRY(fill());
     dispatch();
     if (in_flight_.empty()) return EndReason::exhausted;

@@ -44,7 +44,7 @@ struct SearchOptions {
   int64_t stall_steps = 0;        // stop after so many without a gain of 1 %; 0: never
   double target_speedup = 0;      // stop at this fitness; 0: none
   bool stop_near_floor = true;    // stop within 10 % of the physical floor
-  int32_t build_ahead = 2;        // candidates proposed while one is judged
+  int32_t build_ahead = 2;        // candidates built while one is judged
   int32_t confirm_count = 3;      // best distinct candidates that are judged again at the end
   bool confirm_on_stop = true;    // after a user's stop, confirm the best one still
   std::vector<SeedKernel> seeds;  // not kept in the run's config: they are nodes
@@ -75,7 +75,7 @@ struct SearchDependencies {
   std::string conditions;
   const MachineProfile& machine;
   const Problem& problem;
-  std::optional<ir::Program> program;              // absent: proposers that need it have no ideas
+  std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
   std::span<const ProposerInfo* const> proposers = all_proposers();  // where names are looked up
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "fakes.hpp"
 #include "search/policy.hpp"
@@ -125,6 +128,32 @@ TEST(BuildAhead, ResultsComeInTheOrderOfProposalsAtAnyDepth) {
     for (const NodeRow& node : nodes) proposed.push_back(node.source);
     EXPECT_EQ(world.evaluator.screened(), proposed);
   }
+}
+
+TEST(BuildAhead, NothingIsProposedWhileTheJudgeWorks) {
+  const auto store = make_memory_store();
+  std::mutex mutex;
+  std::condition_variable proposed;
+  bool judging = false, disturbed = false;
+  WatchedStore watched(*store, [&](int64_t) -> Result<void> {
+    const std::lock_guard lock(mutex);
+    disturbed |= judging;  // every proposal is recorded at once
+    proposed.notify_all();
+    return {};
+  });
+  World world(watched);
+  world.evaluator.on_screen = [&](int64_t call) {
+    std::unique_lock lock(mutex);
+    judging = true;
+    // Time enough for a proposal that is under way to show.
+    if (call >= 5 && call < 10) {
+      proposed.wait_for(lock, std::chrono::milliseconds(20), [&] { return disturbed; });
+    }
+    judging = false;
+  };
+  ASSERT_TRUE(search(world.dependencies(), options_of("greedy", 1, 40)));
+  EXPECT_EQ(world.evaluator.screened().size(), 40u);
+  EXPECT_FALSE(disturbed);
 }
 
 TEST_F(Search, AnUnknownPolicyOrProposerIsTheUsersMistake) {
