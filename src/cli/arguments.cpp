@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -178,6 +179,12 @@ Command chosen(const Parser& parser) {
   return TargetsArguments{};
 }
 
+bool has_command(const CLI::App& app, const std::string& name) {
+  const auto commands = app.get_subcommands(nullptr);
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->check_name(name); });
+}
+
 // CLI11's messages as one sentence that also says where to look.
 std::string sentence_of(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -199,6 +206,10 @@ Result<Command> parse_arguments(int argc, const char* const* argv) {
   add_suite_commands(parser);
   add_graph_commands(parser);
   add_machine_commands(parser);
+  if (argc > 1 && argv[1][0] != '-' && !has_command(parser.app, argv[1])) {
+    return Error{Errc::invalid,
+                 fmt::format("there is no command '{}'; run `kernelevolve --help`.", argv[1])};
+  }
   try {
     parser.app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {

@@ -94,6 +94,7 @@ Result<int> run_command(const SuiteRunArguments& arguments, const Environment& e
   request.search = TRY(search_options(arguments.search));
   request.out = arguments.out;
   request.resume = arguments.resume;
+  TRY(app::find_problems(request));  // before a workspace is made for nothing
   Workspace workspace = TRY(Workspace::open(arguments.judge.workspace, Access::write));
   const auto rows = TRY(app::run_suite(request, workspace, environment.events, environment.stop));
   if (arguments.judge.json) {

@@ -27,7 +27,7 @@ struct LoweringFamily {
 };
 
 // The program of the whole graph, verified. An output's row-major elements are the graph's; its
-// shape may group them otherwise ([6, 5] for [2, 3, 5]), so that a reshape at the end costs nothing.
+// shape may group them otherwise ([6, 5] for [2, 3, 5]), so that a last reshape costs nothing.
 // Errc::unavailable names the first operation that no rule covers.
 Result<Program> lower(const Graph& graph);
 
