@@ -148,27 +148,28 @@ static inline F log_special(F x, F result) {
   return a < 0.625f ? x + x * z * p : copysign_of(large, x);
 }
 )"},
-    MathTemplate{"erf", "abs exp copysign", R"(static inline F erf_of(F x) {
+    MathTemplate{"erf", "abs copysign", R"(static inline F erf_of(F x) {
   const F a = abs_of(x);
   const F z = x * x;
-  F p = z * 8.25671498e-05f - 0.000811798899f;
-  p = p * z + 0.00519914068f;
-  p = p * z - 0.0268588221f;
-  p = p * z + 0.112836911f;
-  p = p * z - 0.376126343f;
+  F p = z * 7.48780294e-05f - 0.000790269813f;
+  p = p * z + 0.00517654931f;
+  p = p * z - 0.026847899f;
+  p = p * z + 0.112834521f;
+  p = p * z - 0.37612614f;
   p = p * z + 0.128379166f;
-  // erf(a) = 1 - exp(-a g(a)) where it is not small.
-  const F highest = F{} + 4.0f;
-  const F b = a > highest ? highest : a;
-  F g = b * 5.29700295e-06f - 4.99404862e-05f;
-  g = g * b - 2.74351403e-05f;
-  g = g * b + 0.00286912093f;
-  g = g * b - 0.0225756157f;
-  g = g * b + 0.105169495f;
-  g = g * b + 0.63567315f;
-  g = g * b + 1.12854144f;
-  const F large = 1.0f - exp_of(-b * g);
-  return a < 0.92f ? x + x * p : copysign_of(large, x);
+  // erf(a) = 1 - c / q(a)^8 where it is not small; c keeps q just below a power of two for small a,
+  // where its rounding matters. q overflows to infinity, and then erf is 1.
+  F q = a * 0.000812150771f - 0.00619802531f;
+  q = q * a + 0.0278583951f;
+  q = q * a - 0.0544499159f;
+  q = q * a + 0.11683356f;
+  q = q * a + 0.0571462885f;
+  q = q * a + 0.230893523f;
+  q = q * a + 1.40255141f;
+  q = q * q;
+  q = q * q;
+  const F large = 1.0f - 15.5306387f / (q * q);
+  return a < 1.05f ? x + x * p : copysign_of(large, x);
 }
 )"},
     MathTemplate{"sin_reduced", "", R"(// sin(r + n pi / 2) for |r| <= pi / 4.
