@@ -68,12 +68,12 @@ std::optional<std::string> check_plan(const Case& tested, const ir::Program& pro
   return judge(tested, ir::interpret(program, *kernels, tested.inputs));
 }
 
-// A machine that kernels are printed for. Wider vectors than the real ones are right, too (the
-// compiler splits them), and small caches bring out the code for large problems.
+// A machine that kernels are printed for, able to do no more than this one. Small caches bring out
+// the code for large problems.
 MachineProfile random_machine(Rng& rng) {
   MachineProfile machine;
   machine.threads = rng.chance(0.75) ? 2 : 1;
-  if (rng.chance(0.25)) machine.vector_bytes = 64;
+  if (__builtin_cpu_supports("avx512f") != 0 && rng.chance(0.25)) machine.vector_bytes = 64;
   if (rng.chance(0.5)) {
     machine.l1_bytes = 1 << 10;
     machine.l2_bytes = 4 << 10;
