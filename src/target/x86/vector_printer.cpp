@@ -156,12 +156,27 @@ bool VectorPrinter::varies(const Expr& expr) {
   return varies_[&expr] = result;
 }
 
+// What is known of an expression: by identity, and for loads from memory by structure too.
 const Value* VectorPrinter::find(const Expr* expr) const {
   for (size_t k = frames_.size(); k-- > 0;) {
     const auto found = frames_[k].known.find(expr);
     if (found != frames_[k].known.end()) return &found->second;
   }
+  if (expr->kind != Kind::load || held_.contains(expr->tensor)) return nullptr;
+  for (size_t k = frames_.size(); k-- > 0;) {
+    for (const auto& [other, value] : frames_[k].known) {
+      if (other->kind == Kind::load && same(*other, *expr)) return &value;
+    }
+  }
   return nullptr;
+}
+
+// Whether printing an expression would load from memory something that is not at hand.
+bool VectorPrinter::loads_anew(const Expr& expr) const {
+  if (find(&expr) != nullptr) return false;
+  if (expr.kind == Kind::load) return !held_.contains(expr.tensor);
+  return std::any_of(expr.operands.begin(), expr.operands.end(),
+                     [&](const ExprPtr& operand) { return loads_anew(*operand); });
 }
 
 // A vector seen from a loop over single lanes.
@@ -333,8 +348,10 @@ Value VectorPrinter::make_vector_load(const Expr& expr, const target::Address& a
 
 Value VectorPrinter::make_select(const Expr& expr, bool vector) {
   Value condition = emit(expr.operands[0]);
-  const bool lazy =
-      target::contains_load(*expr.operands[1]) || target::contains_load(*expr.operands[2]);
+  const Expr &a_side = *expr.operands[1], &b_side = *expr.operands[2];
+  const bool lazy = condition.vector
+                        ? loads_anew(a_side) || loads_anew(b_side)
+                        : target::contains_load(a_side) || target::contains_load(b_side);
   if (lazy) {
     if (!is_atom(condition.text)) condition = named(condition, "inside");
     if (condition.vector) return make_masked_select(expr, condition);

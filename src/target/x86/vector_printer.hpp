@@ -90,6 +90,7 @@ class VectorPrinter {
   bool varies(const ir::Expr& expr);
   void count_uses(const ir::ExprPtr& expr);
   const Value* find(const ir::Expr* expr) const;
+  bool loads_anew(const ir::Expr& expr) const;
   std::string offset_text(const target::Address& address);
   std::string axis_text(int axis) const;
   const std::string& mask() const { return frames_.back().mask; }
