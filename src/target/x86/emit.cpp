@@ -12,6 +12,7 @@
 #include "target/c_printer.hpp"
 #include "target/x86/access.hpp"
 #include "target/x86/helpers.hpp"
+#include "target/x86/names.hpp"
 #include "target/x86/skeleton.hpp"
 #include "target/x86/vector_ops.hpp"
 
@@ -31,27 +32,6 @@ int64_t elements_of(const Tensor& tensor) {
   int64_t count = 1;
   for (const int64_t extent : tensor.shape) count *= extent;
   return count;
-}
-
-// Words that tensors may not be called in the printed code.
-bool is_taken(std::string_view name) {
-  constexpr std::string_view words[] = {
-      "alignas",  "alignof", "and",       "asm",       "auto",      "bool",     "break",
-      "case",     "catch",   "char",      "class",     "const",     "continue", "default",
-      "delete",   "do",      "double",    "else",      "enum",      "explicit", "export",
-      "extern",   "false",   "float",     "for",       "friend",    "goto",     "if",
-      "inline",   "int",     "long",      "mutable",   "namespace", "new",      "not",
-      "operator", "or",      "private",   "protected", "public",    "register", "requires",
-      "return",   "short",   "signed",    "sizeof",    "static",    "struct",   "switch",
-      "template", "this",    "throw",     "true",      "try",       "typedef",  "typeid",
-      "typename", "union",   "unsigned",  "using",     "virtual",   "void",     "volatile",
-      "while",    "xor",     "concept",   "constexpr", "decltype",  "noexcept", "nullptr",
-      "inputs",   "outputs", "context",   "scratch",   "task",      "tasks",    "arguments",
-      "argument", "lane",    "first",     "last",      "row",       "begin",    "end",
-      "part",     "main",    "ke_launch", "term",      "single",    "value",    "best",
-      "where",    "better",  "total",     "same",      "lanes",     "block",    "outer",
-      "from",     "to",      "row_end"};
-  return std::find(std::begin(words), std::end(words), name) != std::end(words);
 }
 
 std::string camel_case(std::string_view name) {
@@ -235,9 +215,7 @@ class Assembler {
     return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   }
 
-  std::string name_of(const Tensor& tensor) const {
-    return is_taken(tensor.name) ? tensor.name + "_" : tensor.name;
-  }
+  std::string name_of(const Tensor& tensor) const { return variable_of(program_, tensor); }
 
   static std::string kernel_section(const PrintedKernel& printed) {
     std::string about = printed.kernel->name + ": ";
@@ -376,8 +354,7 @@ std::string assemble(const ir::Program& program, std::span<const PrintedKernel> 
 }
 
 std::string PrintContext::pointer(TensorId id) const {
-  const std::string& name = program.tensor(id).name;
-  return is_taken(name) ? name + "_" : name;
+  return variable_of(program, program.tensor(id));
 }
 
 std::string PrintContext::fresh(const std::string& stem) {
