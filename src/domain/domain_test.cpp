@@ -122,5 +122,22 @@ TEST(MachineProfileCodec, ComesBackAndRefusesNonsense) {
   EXPECT_FALSE(decode_machine_profile(json));
 }
 
+TEST(Fitness, RanksAlikeWhicheverBaselineWasTimed) {
+  Evaluation evaluation;
+  evaluation.verdict = Verdict::accepted;
+  evaluation.measurement.emplace();
+  Measurement& measured = *evaluation.measurement;
+  measured.eager_ns = {400};
+  measured.eager_median_ns = 400;
+  measured.speedup = 4;  // eager 400, candidate 100
+  EXPECT_DOUBLE_EQ(*ranking_fitness(evaluation), 4);
+  measured.eager_ns.clear();  // the same candidate beside torch.compile, which takes 200
+  measured.compile_ns = {200};
+  measured.compile_median_ns = 200;
+  measured.speedup = 2;
+  EXPECT_DOUBLE_EQ(*ranking_fitness(evaluation), 4);
+  EXPECT_DOUBLE_EQ(*fitness(evaluation), 2);
+}
+
 }  // namespace
 }  // namespace ke

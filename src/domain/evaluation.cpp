@@ -143,4 +143,16 @@ std::optional<double> fitness(const Evaluation& evaluation) {
   return evaluation.measurement->speedup;
 }
 
+std::optional<double> ranking_fitness(const Evaluation& evaluation) {
+  const std::optional<double> figure = fitness(evaluation);
+  if (!figure) return std::nullopt;
+  const Measurement& measured = *evaluation.measurement;
+  const bool against_compile =
+      !measured.compile_ns.empty() && measured.eager_median_ns && measured.compile_median_ns &&
+      (measured.eager_ns.empty() || *measured.compile_median_ns < *measured.eager_median_ns);
+  if (!against_compile) return figure;
+  return *figure * static_cast<double>(*measured.eager_median_ns) /
+         static_cast<double>(*measured.compile_median_ns);
+}
+
 }  // namespace ke

@@ -69,6 +69,10 @@ Result<Evaluation> decode_evaluation(const Json& json);
 // D4).
 std::optional<double> fitness(const Evaluation& evaluation);
 
+// For ranking the nodes of one run: against eager, whichever baseline was timed beside the
+// candidate, so that figures from before and after torch.compile became ready can be compared.
+std::optional<double> ranking_fitness(const Evaluation& evaluation);
+
 }  // namespace ke
 
 template <>

@@ -79,7 +79,7 @@ struct EvaluationRow {
   bool confirmed = false;
   EvaluationId reused_from;  // of an equal source in an earlier run; 0 when judged here
   Verdict verdict = Verdict::crashed;
-  std::optional<double> fitness;  // accepted only
+  std::optional<double> fitness;  // ranking_fitness(); accepted only
 };
 
 // One change of a statistic: `name` of `node` is `value` from `step` on, until a later row.

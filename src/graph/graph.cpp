@@ -199,7 +199,7 @@ Result<EvaluationId> ExperienceGraph::add_evaluation(NodeId node, const Evaluati
                           .confirmed = evaluation.confirmed,
                           .reused_from = reused_from,
                           .verdict = evaluation.verdict,
-                          .fitness = fitness(evaluation)};
+                          .fitness = ranking_fitness(evaluation)};
   return writer_.insert(row, changes);
 }
 

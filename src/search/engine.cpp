@@ -87,7 +87,7 @@ Result<void> Engine::consume() {
   evaluation.confirmed = false;  // only the end of this run confirms
   Individual& individual = at(front.position);
   individual.judged = true;
-  individual.fitness = fitness(evaluation);
+  individual.fitness = ranking_fitness(evaluation);
   const std::vector<StatisticRow> changes = policy_->observe(population_, front.position);
   TRY(dependencies_.graph.add_evaluation(individual.id, evaluation, enum_name(Effort::screen),
                                          reused ? front.reused->id : EvaluationId{}, changes));
@@ -99,7 +99,7 @@ Result<void> Engine::consume() {
 void Engine::account(int position, const Evaluation& evaluation, bool reused) {
   ++verdicts_[evaluation.verdict];
   ++(reused ? reused_judged_ : fresh_judged_);
-  const std::optional<double> figure = fitness(evaluation);
+  const std::optional<double> figure = ranking_fitness(evaluation);
   if (!reused) {
     const std::string& proposer = rows_[static_cast<size_t>(position)].proposer;
     const auto arm =

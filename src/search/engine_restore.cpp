@@ -78,7 +78,7 @@ Result<void> Engine::restore(RunId run) {
     const Evaluation& evaluation = screen->second.evaluation;
     const bool reused = static_cast<bool>(screen->second.reused_from);
     individual.judged = true;
-    individual.fitness = fitness(evaluation);
+    individual.fitness = ranking_fitness(evaluation);
     policy_->observe(population_, position);
     if (!reused) ++fresh_proposed_;
     account(position, evaluation, reused);
