@@ -103,9 +103,8 @@ static inline void finish_vector(int64_t iM, int64_t iN, f32x8 tileSum, void* ar
   const float* __restrict const bias = arguments.bias;
   const f32x8 bias_0 = load_f32x8(bias + iN);
   const f32x8 mul_1 = (tileSum + bias_0) * 2.0f;
-  const i32x8 inside_2 = mul_1 > 0.0f;
-  const f32x8 chosen_3 = inside_2 ? mul_1 : (mul_1 * 0.1f);
-  store_f32x8(y + iM * 512 + iN, chosen_3);
+  const f32x8 chosen_2 = (mul_1 > 0.0f) ? mul_1 : (mul_1 * 0.1f);
+  store_f32x8(y + iM * 512 + iN, chosen_2);
 }
 
 static void finish_tile(int64_t iM, int64_t rowCount, int64_t iN, int64_t colCount,
