@@ -304,7 +304,9 @@ TEST_F(OracleTest, BuildsAndRingsTorchCompile) {
     oracle->pause();
     state = oracle->baseline(BaselineKind::compile);
     oracle->resume();
-    ASSERT_TRUE(oracle->make_set({.seed = 5}));
+    const Result<InputSet> other = oracle->make_set({.seed = 5});
+    ASSERT_TRUE(other) << other.error().to_string();
+    oracle->release(other->id);
   }
   ASSERT_EQ(*state, BaselineState::ready);
   const Result<Nanoseconds> rung = oracle->ring(BaselineKind::compile, {a.id, b.id, a.id});
