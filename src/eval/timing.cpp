@@ -218,6 +218,15 @@ class Session {
     return {};
   }
 
+  Interval from_known_baseline(Interval paired) {
+    Measurement& m = result_.measurement;
+    m.eager_median_ns = options_.baselines->time_ns(BaselineKind::eager);
+    m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
+    const double ratio = static_cast<double>(options_.baselines->better_ns()) /
+                         static_cast<double>(std::max<int64_t>(1, m.time_ns));
+    return {ratio, std::min(ratio, paired.low), std::max(ratio, paired.high)};
+  }
+
   void conclude() {
     Measurement& m = result_.measurement;
     m.calls_per_batch = plan_.calls;
@@ -230,8 +239,11 @@ class Session {
     if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
     const bool compile_is_better =
         m.eager_ns.empty() || (!m.compile_ns.empty() && *m.compile_median_ns < *m.eager_median_ns);
-    const Interval speedup =
+    Interval speedup =
         paired_speedup(compile_is_better ? m.compile_ns : m.eager_ns, m.candidate_ns);
+    // Two pairs say that the candidate is slow, not how slow: one slow call of the baseline among
+    // them would rank it first. The baseline's time is known better from before.
+    if (result_.stopped_early) speedup = from_known_baseline(speedup);
     m.speedup = speedup.middle;
     m.speedup_low = speedup.low;
     m.speedup_high = speedup.high;
