@@ -4,6 +4,10 @@
 Ringing has two steps. The request names the sets, and everything that is not the call is prepared
 (models bound, state restored, new sets warmed up). Then one byte rings, the calls run, and one byte
 answers: RUNG, or FAILED followed by an error message.
+
+What a set's last call returned is kept until the set's next one, so that results rotate through as
+much memory as a candidate's outputs do: a result dropped at once would be written to the same block
+again, which is still in the cache.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,7 +33,16 @@ RUNG, FAILED = b"\n", b"!"
 PR_SET_PDEATHSIG = 1
 
 
-def ring(channel: Channel, calls: list[tuple[Callable[..., Any], list[Any]]]) -> None:
+@dataclass
+class Call:
+    """One call of a baseline with a set; the result lives in `kept`, by the set's number."""
+
+    number: int
+    function: Callable[..., Any]
+    arguments: list[Any]
+
+
+def ring(channel: Channel, calls: list[Call], kept: dict[int, Any]) -> None:
     """Answers the request, waits for the bell, runs every call once, answers."""
     doorbell = channel.socket
     gc.disable()
@@ -36,8 +50,8 @@ def ring(channel: Channel, calls: list[tuple[Callable[..., Any], list[Any]]]) ->
     if not doorbell.recv(1):
         raise Closed
     try:
-        for call, arguments in calls:
-            call(*arguments)
+        for call in calls:
+            kept[call.number] = call.function(*call.arguments)
     except Exception as error:  # noqa: BLE001  the reference ran before; report, don't die
         doorbell.send(FAILED)
         channel.send({"error": {"code": "internal", "message": f"the baseline failed: {error}"}})
@@ -48,12 +62,13 @@ def ring(channel: Channel, calls: list[tuple[Callable[..., Any], list[Any]]]) ->
 
 
 def eager_calls(
-    problem: LoadedProblem, sets: list[InputSet]
-) -> list[tuple[Callable[..., Any], list[Any]]]:
+    problem: LoadedProblem, sets: dict[int, InputSet], wanted: list[int]
+) -> list[Call]:
     calls = []
-    for bound in [made.bound(problem) for made in sets]:
+    for number in wanted:
+        bound = sets[number].bound(problem)
         bound.restore()
-        calls.append((bound.model, bound.arguments))
+        calls.append(Call(number, bound.model, bound.arguments))
     return calls
 
 
@@ -66,6 +81,7 @@ class CompiledBaseline:
         self.options = options
         self.sets: dict[int, InputSet] = {}
         self.warm: set[int] = set()
+        self.kept: dict[int, Any] = {}
         self.problem: LoadedProblem | None = None
         self.compiled: Callable[..., Any] | None = None
 
@@ -77,7 +93,7 @@ class CompiledBaseline:
                     self._build(request)
                     self.judge.send({"ok": {}})
                 elif request["do"] == "ring":
-                    ring(self.judge, self._calls(request["sets"]))
+                    ring(self.judge, self._calls(request["sets"]), self.kept)
             except Closed:
                 raise
             except Exception as error:  # noqa: BLE001  torch.compile may fail in any way
@@ -104,6 +120,7 @@ class CompiledBaseline:
             if message["do"] == "release":
                 self.sets.pop(message["set"], None)
                 self.warm.discard(message["set"])
+                self.kept.pop(message["set"], None)
                 continue
             assert self.problem is not None
             made = map_inputs(self.problem.inputs, descriptors, message["offsets"])
@@ -111,7 +128,7 @@ class CompiledBaseline:
                 os.close(fd)
             self.sets[message["set"]] = made
 
-    def _calls(self, wanted: list[int]) -> list[tuple[Callable[..., Any], list[Any]]]:
+    def _calls(self, wanted: list[int]) -> list[Call]:
         assert self.problem is not None and self.compiled is not None
         self._receive_sets(wanted)
         calls = []
@@ -121,7 +138,7 @@ class CompiledBaseline:
                 self.compiled(bound.model, *bound.arguments)
                 self.warm.add(number)
             bound.restore()
-            calls.append((self.compiled, [bound.model, *bound.arguments]))
+            calls.append(Call(number, self.compiled, [bound.model, *bound.arguments]))
         return calls
 
 

@@ -41,6 +41,7 @@ class Oracle:
         self.compiler = compiler
         self.options = options
         self.sets: dict[int, Any] = {}
+        self.kept: dict[int, Any] = {}  # what the eager baseline last returned, by set
         self.next_set = 1
 
     def serve(self) -> None:
@@ -113,6 +114,7 @@ class Oracle:
 
     def _release(self, request: Json) -> None:
         made = self.sets.pop(request["set"], None)
+        self.kept.pop(request["set"], None)
         if made is not None:
             self.compiler.release(request["set"], made)
             made.close()
@@ -133,9 +135,9 @@ class Oracle:
         from baseline import eager_calls, ring
 
         held = self.compiler.held
-        calls = eager_calls(self.problem, [self.sets[n] for n in request["sets"]])
+        calls = eager_calls(self.problem, self.sets, request["sets"])
         self.compiler.hold(True)
-        ring(self.channel, calls)
+        ring(self.channel, calls, self.kept)
         self.compiler.hold(held)
 
 

@@ -36,9 +36,8 @@ Result<int64_t> Baselines::measure(BaselineKind kind, const std::vector<int64_t>
 }
 
 Result<bool> Baselines::stale() {
-  if (!compile_ready_) {
-    compile_ready_ = TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::ready;
-  }
+  compile_ready_ = TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::ready;
+  if (!compile_ready_) compile_ns_.reset();  // not built yet, or lost
   return !eager_ns_ || (compile_ready_ && !compile_ns_);
 }
 
@@ -57,8 +56,19 @@ Result<void> Baselines::measure_all(const std::vector<int64_t>& set_ids) {
   for (int i = 0; i < 9; ++i) empty.push_back(TRY(oracle_.ring(BaselineKind::eager, {})).count());
   doorbell_ns_ = median_ns(empty);
   eager_ns_ = TRY(measure(BaselineKind::eager, set_ids));
-  if (compile_ready_) compile_ns_ = TRY(measure(BaselineKind::compile, set_ids));
+  if (!compile_ready_) return {};
+  const Result<int64_t> compiled = measure(BaselineKind::compile, set_ids);
+  if (compiled) {
+    compile_ns_ = *compiled;
+  } else {
+    lose_compile();
+  }
   return {};
+}
+
+void Baselines::lose_compile() {
+  compile_ready_ = false;
+  compile_ns_.reset();
 }
 
 BaselineKind Baselines::better() const {

@@ -23,12 +23,14 @@ class Baselines {
   // Whether there is something to measure: eager is unknown, or torch.compile has become ready.
   // Starts the building of torch.compile when asked first.
   Result<bool> stale();
-  // Measures everything available. The sets' ids are rotated through.
+  // Measures everything available. The sets' ids are rotated through. A torch.compile that fails
+  // while it runs is lost: reports then have no figure against it.
   Result<void> measure_all(const std::vector<int64_t>& set_ids);
 
   std::optional<int64_t> time_ns(BaselineKind kind) const {
     return kind == BaselineKind::eager ? eager_ns_ : compile_ns_;
   }
+  void lose_compile();
   BaselineKind better() const;
   std::vector<BaselineKind> available() const;
   int64_t better_ns() const;

@@ -59,6 +59,7 @@ class Judge final : public Evaluator {
   std::unique_ptr<TimingLock> lock_;
   Builder builder_;
   SetStore sets_;
+  bool sets_unseen_ = true;  // by every candidate that was not being confirmed
   Baselines baselines_;
   std::map<int32_t, EmptyBatch> empty_batches_;
   Rng rng_;
@@ -134,7 +135,9 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   Evaluation evaluation;
   evaluation.build_ms = artifact.build_ms;
   TRY(start_host());
-  if (options.effort == Effort::confirm) sets_.renew();
+  // What the search was judged with is not what confirms; those confirmed in a row share new sets.
+  if (options.effort == Effort::confirm && !sets_unseen_) sets_.renew();
+  sets_unseen_ = options.effort == Effort::confirm;
   if (options.measure) TRY(refresh_baselines(options));
 
   const os::FileDescriptor library = TRY(library_for_room(artifact.library_path));

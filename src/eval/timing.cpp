@@ -192,10 +192,30 @@ class Session {
     return TRY(options_.oracle->ring(kind, ids)).count();
   }
 
+  // One batch of each kind. A torch.compile that fails from one call to the next is left out, and
+  // what was measured of it before.
+  Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
+                                const std::vector<size_t>& order) {
+    Measurement& m = result_.measurement;
+    for (const BaselineKind kind : std::vector(kinds)) {
+      const Result<int64_t> theirs = baseline_batch(kind, order);
+      auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
+      if (theirs) {
+        samples.push_back(per_call(*theirs, options_.baselines->doorbell_ns(), order.size()));
+        continue;
+      }
+      if (kind == BaselineKind::eager) return theirs.error();
+      options_.baselines->lose_compile();
+      samples.clear();
+      kinds = {BaselineKind::eager};
+    }
+    return {};
+  }
+
   Result<void> sample() {
     Measurement& m = result_.measurement;
     const bool screening = options_.judge.effort == Effort::screen;
-    const std::vector<BaselineKind> kinds =
+    std::vector<BaselineKind> kinds =
         screening ? std::vector{options_.baselines->better()} : options_.baselines->available();
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       change_inputs();
@@ -203,11 +223,7 @@ class Session {
       const int64_t taken = TRY(candidate_batch(order));
       if (result_.failure) return {};
       m.candidate_ns.push_back(per_call(taken, empty_.median_ns, order.size()));
-      for (BaselineKind kind : kinds) {
-        const int64_t theirs = TRY(baseline_batch(kind, order));
-        auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
-        samples.push_back(per_call(theirs, options_.baselines->doorbell_ns(), order.size()));
-      }
+      TRY(sample_baselines(kinds, order));
       if (screening && pair == 1 && options_.judge.best_ns &&
           static_cast<double>(median_ns(m.candidate_ns)) >
               kClearlySlower * static_cast<double>(*options_.judge.best_ns)) {
@@ -393,7 +409,7 @@ TimingPlan plan_timing(Effort effort, int64_t candidate_ns, int64_t baseline_ns,
   switch (effort) {
     case Effort::screen:
       plan.pairs = static_cast<int>(std::clamp<int64_t>(180 * kMs / pair_ns, 3, 9));
-      if (slower > 1000 * kMs) plan.pairs = 2;
+      if (slower > 1000 * kMs) plan.pairs = 1;
       break;
     case Effort::full:
       plan.pairs = static_cast<int>(std::clamp<int64_t>(1000 * kMs / pair_ns, 5, 15));

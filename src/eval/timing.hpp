@@ -40,7 +40,7 @@ struct TimingOptions {
   os::Clock* clock = nullptr;
   runner::Host* host = nullptr;
   SetStore* sets = nullptr;
-  const Baselines* baselines = nullptr;
+  Baselines* baselines = nullptr;
   std::map<int32_t, EmptyBatch>* empty_batches = nullptr;  // by calls; filled as needed
   MachineProfile machine;
   Precision precision = Precision::strict;

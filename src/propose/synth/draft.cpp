@@ -9,6 +9,8 @@ namespace ke::synth {
 namespace {
 
 constexpr int kRandomSchedules = 24;
+// A structure whose estimate is this many times the greedy one's costs more to judge than it tells.
+constexpr double kHopeless = 4;
 
 void sort_by_estimate(std::vector<Genome>& genomes) {
   std::ranges::stable_sort(genomes, {}, &Genome::estimate_ns);
@@ -24,11 +26,12 @@ ir::Plan without_contractions(ir::Plan plan) {
   return plan;
 }
 
-// Legal plans one fusion move away from `plan`, best estimate first.
-std::vector<Genome> other_structures(const ProposalContext& context, const ir::Plan& plan) {
+// Legal plans one fusion move away from `base`, best estimate first.
+std::vector<Genome> other_structures(const ProposalContext& context, const Genome& base) {
   std::vector<Genome> genomes;
-  for (ir::Plan& neighbour : ir::fusion_neighbours(*context.program, plan)) {
-    if (std::optional<Genome> genome = complete(context, std::move(neighbour))) {
+  for (ir::Plan& neighbour : ir::fusion_neighbours(*context.program, base.plan)) {
+    std::optional<Genome> genome = complete(context, std::move(neighbour));
+    if (genome && genome->estimate_ns() < kHopeless * base.estimate_ns()) {
       genomes.push_back(std::move(*genome));
     }
   }
@@ -86,7 +89,7 @@ Result<std::optional<Proposal>> draft(const ProposalContext& context, Rng& rng) 
     }
   }
   if (bases.empty()) return std::optional<Proposal>();
-  const std::vector<Genome> structures = other_structures(context, bases[0].plan);
+  const std::vector<Genome> structures = other_structures(context, bases[0]);
   if (auto found = TRY(first_new(context, structures, "another fusion"))) return found;
   return first_new(context, random_schedules(context, bases[0], rng), "another schedule");
 }

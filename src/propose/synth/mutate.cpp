@@ -15,6 +15,7 @@ constexpr double kNeighbourShare = 0.7;  // of the new values; the rest are any 
 // A move that the cost model finds this much worse is tried only now and then.
 constexpr double kWorseMax = 1.5;
 constexpr double kWorseShare = 0.25;
+constexpr double kHopeless = 4;  // this much worse is never tried
 
 struct Move {
   ir::Plan plan;
@@ -118,14 +119,14 @@ Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng)
     if (!move) continue;
     const std::optional<Genome> child = complete(context, std::move(move->plan));
     if (!child) continue;
-    const bool worse = child->estimate_ns() > kWorseMax * genome->estimate_ns();
-    if (worse && !rng.chance(kWorseShare)) continue;
+    const double ratio = child->estimate_ns() / std::max(genome->estimate_ns(), 1.0);
+    if (ratio > kHopeless || (ratio > kWorseMax && !rng.chance(kWorseShare))) continue;
     auto found = TRY(print_new(context, *child, {parent.id}, std::move(move->note)));
     if (found) return found;
   }
   for (Move& move : all_moves(*genome, neighbours, rng)) {
     const std::optional<Genome> child = complete(context, std::move(move.plan));
-    if (!child) continue;
+    if (!child || child->estimate_ns() > kHopeless * genome->estimate_ns()) continue;
     auto found = TRY(print_new(context, *child, {parent.id}, std::move(move.note)));
     if (found) return found;
   }

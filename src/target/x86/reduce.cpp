@@ -251,7 +251,7 @@ bool has_map(const FusedKernel& kernel) {
 }
 
 bool can_stream(const Program& program, const FusedKernel& kernel, const ReducePlan& plan) {
-  if (!has_map(kernel)) return false;
+  if (!has_map(kernel) || plan.kept) return false;
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
     const FusedStage& stage = kernel.stages[s];
     if (kind_of(stage) != StageKind::map) continue;
@@ -334,6 +334,10 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
       const int64_t parts = few || long_rows ? 4 * machine.threads : 1;
       choices.push_back(powers("split", 1, 64, parts));
     }
+    if (const auto kept = kept_term(program, kernel)) {
+      choices.push_back({"keep_terms", {0, 1}, 1});
+      if (chosen(kernel, choices, "keep_terms") != 0) plan.kept = kept;
+    }
   }
   if (can_stream(program, kernel, plan)) {
     choices.push_back({"streaming", {0, 1}, prefers_streaming(program, kernel, machine) ? 1 : 0});
@@ -356,6 +360,7 @@ ReducePlan reduce_plan(const Program& program, const FusedKernel& kernel,
   plan.outer = plan.rows;
   plan.unroll = value("unroll", 1);
   plan.streaming = value("streaming", 0) != 0;
+  if (value("keep_terms", 0) != 0) plan.kept = kept_term(program, kernel);
   if (plan.rows_in_lanes) {
     const int64_t extent = kernel.rows[static_cast<size_t>(plan.row_axis)].extent;
     plan.outer = plan.rows / std::max<int64_t>(extent, 1);
@@ -373,10 +378,18 @@ ReducePlan reduce_plan(const Program& program, const FusedKernel& kernel,
   return plan;
 }
 
+std::string notes_of(const ReducePlan& plan) {
+  std::string notes;
+  if (plan.kept) notes += " The terms of the reduction wait in the output.";
+  if (plan.streaming) notes += " Stores pass the caches by.";
+  return notes;
+}
+
 double reduce_estimate(const Program& program, const FusedKernel& kernel,
                        const MachineProfile& machine) {
   const ReducePlan plan = reduce_plan(program, kernel, machine);
-  const Work work = work_of(program, kernel);
+  const Work work =
+      work_of(program, plan.kept ? with_kept_term(kernel, *plan.kept) : kernel);
   const double total = work.read + work.written;
   // What a task goes over again must come from where it stayed since the pass before.
   const double concurrent = plan.parallel ? machine.threads : 1;
@@ -397,8 +410,7 @@ double reduce_estimate(const Program& program, const FusedKernel& kernel,
 
 namespace {
 
-Result<KernelCode> print_reduce(PrintContext& context) {
-  const ReducePlan plan = reduce_plan(context.program, context.kernel, context.machine);
+Result<KernelCode> print_layout(PrintContext& context, const ReducePlan& plan) {
   if (plan.rows == 0) {
     KernelCode code;
     code.schedule = "Nothing to compute.";
@@ -407,6 +419,14 @@ Result<KernelCode> print_reduce(PrintContext& context) {
   if (plan.rows_in_lanes) return print_row_lanes(context, plan);
   if (plan.split > 1) return print_split(context, plan);
   return print_inner_lanes(context, plan);
+}
+
+Result<KernelCode> print_reduce(PrintContext& context) {
+  const ReducePlan plan = reduce_plan(context.program, context.kernel, context.machine);
+  if (!plan.kept) return print_layout(context, plan);
+  const FusedKernel rewritten = with_kept_term(context.kernel, *plan.kept);
+  PrintContext own{context.program, context.machine, rewritten};
+  return print_layout(own, plan);
 }
 
 }  // namespace

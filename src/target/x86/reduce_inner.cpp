@@ -61,7 +61,7 @@ Result<KernelCode> print_inner_lanes(PrintContext& context, const ReducePlan& pl
       "accumulators; {} tasks of {} rows {}.{}",
       plan.lanes, plan.unroll, plan.tasks, plan.rows_per_task,
       plan.parallel ? "over the threads" : "on one thread",
-      plan.streaming ? " Stores pass the caches by." : "");
+      notes_of(plan));
   return code;
 }
 

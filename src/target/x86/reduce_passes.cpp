@@ -98,6 +98,10 @@ void RowPasses::print_term(target::CodeWriter& out, size_t s, const Lane& lane, 
   const DType dtype = accumulator_dtype(stage(s));
   Value value = printer.print_cast(printer.print(stage(s).body), dtype);
   if (width > 1) value = printer.as_vector(value);
+  if (plan_.kept && plan_.kept->reduction == s) {
+    const FusedStage& holder = stage(plan_.kept->map);
+    printer.store(holder.output, holder.store, value);
+  }
   out.lines(printer.invariant());
   out.open(
       fmt::format("const auto {} = [&]([[maybe_unused]] int64_t {}) "

@@ -10,6 +10,7 @@
 //     the row is a parallel_for of its own over the parts; partial results meet in scratch.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ namespace ke::x86 {
 
 enum class StageKind : uint8_t { reduction, row_value, map };
 StageKind kind_of(const ir::FusedStage& stage);
+
+// A reduction whose terms wait in the output of a later map stage, which needs them again.
+struct KeptTerm {
+  size_t reduction = 0, map = 0;  // stages
+};
 
 struct ReducePlan {
   int lanes = 1;
@@ -35,6 +41,7 @@ struct ReducePlan {
   int64_t unroll = 1;
   int64_t tasks = 1;
   bool parallel = false, streaming = false;
+  std::optional<KeptTerm> kept;
 };
 
 std::vector<ScheduleChoice> reduce_choices(const ir::Program& program,
@@ -49,6 +56,12 @@ double reduce_estimate(const ir::Program& program, const ir::FusedKernel& kernel
 std::vector<ir::TensorId> row_values(const ir::FusedKernel& kernel);
 bool is_internal(const ir::FusedKernel& kernel, ir::TensorId tensor);
 bool reads(const ir::FusedStage& stage, ir::TensorId tensor);
+
+// The kernel's first term worth keeping, if any.
+std::optional<KeptTerm> kept_term(const ir::Program& program, const ir::FusedKernel& kernel);
+// The kernel whose map stage loads the kept term instead of computing it. Storing it is left to the
+// printer of the reduction.
+ir::FusedKernel with_kept_term(const ir::FusedKernel& kernel, const KeptTerm& kept);
 
 // Longest run of float32 additions into one accumulator, so that rounding stays that of a tree.
 inline constexpr int64_t kBlock = 4096;
@@ -67,6 +80,9 @@ std::string across_lanes(PrintContext& context, const ir::FusedStage& stage, int
 // "v > top, or v is the first NaN": whether v replaces the extreme found so far.
 std::string replaces(const ir::FusedStage& stage, const std::string& v, const std::string& top,
                      bool vector);
+
+// What a schedule's description says of stores and kept terms.
+std::string notes_of(const ReducePlan& plan);
 
 // One of the layouts. Errc::unavailable when a stage does not fit it.
 Result<KernelCode> print_inner_lanes(PrintContext& context, const ReducePlan& plan);

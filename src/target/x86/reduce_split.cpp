@@ -79,7 +79,7 @@ class SplitPrinter {
         "{} accumulators.{}",
         plan_.rows, plan_.split, phases_.size(),
         plan_.row_at_a_time ? " of one row after the other" : "", plan_.lanes, plan_.unroll,
-        plan_.streaming ? " Stores pass the caches by." : "");
+        notes_of(plan_));
     return code;
   }
 
