@@ -331,7 +331,7 @@ TEST(Plan, SparesHeavyProblemsAndFillsShortOnes) {
   EXPECT_LE(small.pairs * small.calls * 70'000, 400'000'000);
   const TimingPlan heavy = plan_timing(Effort::screen, 2'000'000'000, 2'000'000'000, 2, true);
   EXPECT_EQ(heavy.calls, 1);
-  EXPECT_EQ(heavy.pairs, 2);
+  EXPECT_EQ(heavy.pairs, 1);
   EXPECT_FALSE(heavy.warm_calls);
   EXPECT_GE(plan_timing(Effort::confirm, 30'000, 40'000, 34, true).pairs, 15);
   EXPECT_EQ(plan_timing(Effort::confirm, 2'000'000'000, 2'000'000'000, 2, true).pairs, 3);

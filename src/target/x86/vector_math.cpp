@@ -151,11 +151,11 @@ static inline F log_special(F x, F result) {
     MathTemplate{"erf", "abs copysign", R"(static inline F erf_of(F x) {
   const F a = abs_of(x);
   const F z = x * x;
-  F p = z * 7.48780294e-05f - 0.000790269813f;
-  p = p * z + 0.00517654931f;
-  p = p * z - 0.026847899f;
-  p = p * z + 0.112834521f;
-  p = p * z - 0.37612614f;
+  F p = z * 7.18800802e-05f - 0.000780579634f;
+  p = p * z + 0.00516486401f;
+  p = p * z - 0.026841443f;
+  p = p * z + 0.112832919f;
+  p = p * z - 0.376125991f;
   p = p * z + 0.128379166f;
   // erf(a) = 1 - c / q(a)^8 where it is not small; c keeps q just below a power of two for small a,
   // where its rounding matters. q overflows to infinity, and then erf is 1.
@@ -169,7 +169,7 @@ static inline F log_special(F x, F result) {
   q = q * q;
   q = q * q;
   const F large = 1.0f - 15.5306387f / (q * q);
-  return a < 1.05f ? x + x * p : copysign_of(large, x);
+  return a < 1.1f ? x + x * p : copysign_of(large, x);
 }
 )"},
     MathTemplate{"sin_reduced", "", R"(// sin(r + n pi / 2) for |r| <= pi / 4.

@@ -29,7 +29,7 @@ struct Function {
 const Function kFunctions[] = {
     {"exp", std::exp, 1.5},   {"exp2", std::exp2, 1.5}, {"expm1", std::expm1, 2},
     {"log", std::log, 1},     {"log2", std::log2, 2},   {"log10", std::log10, 2},
-    {"log1p", std::log1p, 2}, {"tanh", std::tanh, 2},   {"erf", std::erf, 2.2},
+    {"log1p", std::log1p, 2}, {"tanh", std::tanh, 2},   {"erf", std::erf, 2},
     {"sin", std::sin, 2},     {"cos", std::cos, 2},     {"sqrt", std::sqrt, 0.51},
     {"sinh", std::sinh, 2.5}, {"atan", std::atan, 1.5}};
 
@@ -97,7 +97,7 @@ double ulp_error(float actual, long double truth) {
                              static_cast<long double>(ulp));
 }
 
-TEST(VectorMath, IsWithinTwoUlpEverywhere) {
+TEST(VectorMath, StaysWithinItsUlpBoundEverywhere) {
   if (!find_target("x86")->make()->toolchain()) GTEST_SKIP() << "no g++";
   void* library = build(sweep_source());
   ASSERT_NE(library, nullptr);

@@ -57,13 +57,8 @@ static inline float maximum_of_lanes(f32x8 v) {
   return r;
 }
 
-// Past the caches; p is aligned to 32 bytes.
-static inline void stream_f32x8(float* p, f32x8 v) {
-  union {
-    f32x8 whole;
-    f32x8 part[1];
-  } bits = {v};
-  __builtin_ia32_movntps256((float*)p + 0, bits.part[0]);
+static inline void store_f32x8(float* p, f32x8 v) {
+  __builtin_memcpy(p, &v, sizeof v);
 }
 
 static inline float sum_of_lanes(f32x8 v) {
@@ -72,7 +67,7 @@ static inline float sum_of_lanes(f32x8 v) {
 
 // kernel0_softmax: aten._softmax.default; aten._softmax.default; aten._softmax.default.
 // Schedule: a row stays in cache from one pass to the next; vectors of 8 along it, 4 accumulators;
-// 16 tasks of 1 rows over the threads. Stores pass the caches by.
+// 16 tasks of 1 rows over the threads. The terms of the reduction wait in the output.
 struct Kernel0SoftmaxArguments {
   float* y;
   const float* x;
@@ -128,6 +123,7 @@ static void kernel0_softmax([[maybe_unused]] int64_t task, void* argument) {
       const auto term = [&]([[maybe_unused]] int64_t j) __attribute__((always_inline)) {
         const f32x8 x_1 = load_f32x8(x + i * 16384 + j);
         const f32x8 exp_2 = exp_of((x_1 - m_row));
+        store_f32x8(y + i * 16384 + j, exp_2);
         return exp_2;
       };
       int64_t j = first;
@@ -160,13 +156,12 @@ static void kernel0_softmax([[maybe_unused]] int64_t task, void* argument) {
       int64_t j = first;
       #pragma GCC unroll 2
       for (; j + 8 <= last; j += 8) {
-        const f32x8 x_3 = load_f32x8(x + i * 16384 + j);
-        const f32x8 div_4 = exp_of((x_3 - m_row)) / s_row;
-        stream_f32x8(y + i * 16384 + j, div_4);
+        const f32x8 y_3 = load_f32x8(y + i * 16384 + j);
+        const f32x8 div_4 = y_3 / s_row;
+        store_f32x8(y + i * 16384 + j, div_4);
       }
     }
   }
-  __builtin_ia32_sfence();
 }
 
 static bool matches(const ke_tensor& tensor, int code, int bits, int64_t elements) {
