@@ -134,6 +134,10 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   } else {
     session->lowering_error_ = problem.graph_error;
   }
+  if (!session->program_) {
+    stage(events, fmt::format("{}: the proposer synth has nothing to offer here: {}",
+                              session->options_.problem_name, session->lowering_error_));
+  }
   session->evaluator_ = TRY(make_evaluator(TRY(session->evaluator_options(workspace))));
   return session;
 }

@@ -48,7 +48,7 @@ class Judge final : public Evaluator {
 
   Result<void> start_host();
   Result<void> refresh_baselines(const JudgeOptions& options);
-  Nanoseconds call_max(Effort effort) const;
+  Nanoseconds call_max(const JudgeOptions& options) const;
   std::vector<int> sets_to_check(Effort effort) const;
   Result<void> judge_loaded(runner::Runner& runner, int library_fd, const JudgeOptions& options,
                             Evaluation& evaluation);
@@ -102,14 +102,18 @@ Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
   return baselines_.measure_all(ids);
 }
 
-// A search need not wait long for a kernel far slower than eager; a person's kernel may be slow.
-Nanoseconds Judge::call_max(Effort effort) const {
+// A search need not wait long for a kernel far slower than eager, nor than the best it has; a
+// person's kernel may be slow.
+Nanoseconds Judge::call_max(const JudgeOptions& options) const {
+  constexpr int64_t kHopeless = 5;  // times the best
   const Nanoseconds whole = options_.limits.call_max;
   const auto eager = baselines_.time_ns(BaselineKind::eager);
   if (!eager) return whole;
   const Nanoseconds grown = 50 * Nanoseconds(*eager);
-  if (effort == Effort::screen) {
-    return std::clamp<Nanoseconds>(grown, std::chrono::seconds(2), std::max(whole, grown));
+  if (options.effort == Effort::screen) {
+    const Nanoseconds patience =
+        options.best_ns ? kHopeless * Nanoseconds(*options.best_ns) : grown;
+    return std::clamp<Nanoseconds>(patience, std::chrono::seconds(2), std::max(whole, grown));
   }
   return std::max(whole, grown);
 }
@@ -154,7 +158,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   runner::Runner& runner = *spawned;
   evaluation.protections = runner.protections();
   const runner::Outcome loaded =
-      TRY(runner.load(library.get(), problem(), call_max(options.effort)));
+      TRY(runner.load(library.get(), problem(), call_max(options)));
   if (const auto* failure = failure_of(loaded)) {
     reject(evaluation, *failure);
   } else {
@@ -168,7 +172,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
 Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
                                  const JudgeOptions& options, Evaluation& evaluation) {
   const CheckOptions check{options_.precision, sets_to_check(options.effort),
-                           call_max(options.effort)};
+                           call_max(options)};
   const CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
   evaluation.errors = checked.errors;
   if (checked.failure) {
@@ -191,7 +195,7 @@ Result<void> Judge::time(runner::Runner& runner, int library_fd, const CheckResu
   const TimingOptions timing{
       options_.oracle, options_.clock,           host_.get(),       &sets_,
       &baselines_,     &empty_batches_,          options_.machine,  options_.precision,
-      options,         call_max(options.effort), checked.last_call, library_fd};
+      options,         call_max(options), checked.last_call, library_fd};
   const TimingResult timed = TRY(time_candidate(runner, timing, rng_, &pool_));
   if (timed.failure) {
     reject(evaluation, *timed.failure);

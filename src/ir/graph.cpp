@@ -171,8 +171,9 @@ Result<Arg> read_arg(const Json& json, const Definitions& definitions, int depth
     return Arg{std::move(items)};
   }
   if (json.is_object() && json.size() == 1) {
-    const std::string& key = json.begin().key();
-    const Json& held = json.begin().value();
+    const auto member = json.begin();
+    const std::string& key = member.key();
+    const Json& held = member.value();
     if (key == "value") return Arg{TRY(definitions.use(held))};
     if (key == "float") return Arg{TRY(special_float(held))};
     if ((key == "str" || key == "dtype") && held.is_string()) return Arg{held.get<std::string>()};

@@ -104,6 +104,7 @@ struct Reducer {
   DType body;         // what arrives
   DType accumulator;  // what is kept
   Scalar value{};
+  long double total = 0;  // of a floating sum: what it is compared with may add in any order
   int64_t seen = 0, best = 0;
 
   Reducer(ReduceOp reduce, DType body_dtype, DType accumulator_dtype)
@@ -116,7 +117,11 @@ struct Reducer {
 
   void add(Scalar item) {
     item = widened(item);
-    if (op == ReduceOp::sum) combine(BinaryOp::add, item);
+    if (op == ReduceOp::sum && is_floating(accumulator)) {
+      total += static_cast<long double>(item.real);
+    } else if (op == ReduceOp::sum) {
+      combine(BinaryOp::add, item);
+    }
     if (op == ReduceOp::product) combine(BinaryOp::mul, item);
     if (op == ReduceOp::any) combine(BinaryOp::logical_or, item);
     if (op == ReduceOp::all) combine(BinaryOp::logical_and, item);
@@ -128,6 +133,9 @@ struct Reducer {
   Scalar result(DType output) const {
     if (op == ReduceOp::argmax || op == ReduceOp::argmin) {
       return convert(DType::int64, output, integer(best));
+    }
+    if (op == ReduceOp::sum && is_floating(accumulator)) {
+      return convert(DType::float64, output, {.real = static_cast<double>(total)});
     }
     return convert(accumulator, output, value);
   }

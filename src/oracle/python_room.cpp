@@ -69,6 +69,8 @@ std::vector<std::string> python_environment(const fs::path& cache_dir) {
   environment.push_back(
       "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776:"
       "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=1");
+  // The room has no /etc/passwd, and PyTorch asks who the user is.
+  environment.push_back("USER=kernelevolve");
   environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache_dir / "inductor").string());
   environment.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // compilers stay in one process group
   return environment;

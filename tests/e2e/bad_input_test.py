@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import subprocess
 
 from harness import BINARY, RELU, Case, main
@@ -122,11 +121,32 @@ class WorkspaceFolder(Case):
         self.workspace.write_text("a file")
         self.refused("ws")
 
+    def refused_on_a_mount(self, options: str, *words: str) -> None:
+        """The workspace is a memory file system of its own, mounted with the given options."""
+        self.workspace.mkdir()
+        flags = "-m" if os.geteuid() == 0 else "-rm"
+        mount = f"mount -t tmpfs -o {options} tmpfs {self.workspace}"
+        room = ["unshare", flags, "sh", "-c", f'{mount} || exit 77; exec "$@"', "sh"]
+        ran = subprocess.run(
+            [*room, BINARY, "optimize", "relu.py", "--steps", "3", "--workspace", self.workspace],
+            cwd=self.folder,
+            env=dict(os.environ, KE_PYTHON=PYTHON),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        if ran.returncode in (1, 77) and "kernelevolve" not in ran.stderr:
+            self.skipTest("mounting is not allowed here")
+        self.assert_refused(ran, *words)
+
     def test_read_only(self) -> None:
-        if os.geteuid() == 0:
-            self.skipTest("root writes anywhere")
-        self.workspace.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
-        self.refused("ws")
+        self.refused_on_a_mount("ro", "ws")
+
+    def test_full_disk(self) -> None:
+        for size in ("8k", "200k", "600k"):  # full at once, and while the run grows
+            with self.subTest(size=size):
+                self.refused_on_a_mount(f"size={size}", "disk is full")
+                self.workspace.rmdir()
 
 
 if __name__ == "__main__":

@@ -41,10 +41,20 @@ struct Printed {
   PrintedSource source;
 };
 
+struct Refusal {
+  int count = 0;
+  int64_t seed = 0;  // of the last one
+};
+
 struct Tally {
   int right = 0, wrong = 0;
-  int ran = 0;                         // printed kernels that were built and run
-  std::map<std::string, int> refused;  // sentence -> how many
+  int ran = 0;                             // printed kernels that were built and run
+  std::map<std::string, Refusal> refused;  // by sentence
+
+  void refuse(const std::string& sentence, int64_t seed) {
+    ++refused[sentence].count;
+    refused[sentence].seed = seed;
+  }
 };
 
 void report(const Case& tested, std::string_view stage, std::string_view what) {
@@ -107,7 +117,7 @@ void print_sources(const Target& target, const Case& tested, const ir::Program& 
     }
     Result<std::string> text = target.print(program, *kernels, machine);
     if (!text.has_value()) {
-      ++tally.refused["the target: " + text.error().to_string()];
+      tally.refuse("the target: " + text.error().to_string(), tested.seed);
       continue;
     }
     const std::string_view how = random ? "random plan, schedule and machine" : "greedy plan";
@@ -167,7 +177,7 @@ void check_case(const Options& options, const Target* target, const Case& tested
                 std::vector<Printed>& waiting, Tally& tally) {
   const Result<ir::Program> program = ir::lower(tested.graph);
   if (!program.has_value()) {
-    ++tally.refused[program.error().to_string()];
+    tally.refuse(program.error().to_string(), tested.seed);
     return;
   }
   const bool verbose = options.only >= 0;
@@ -214,9 +224,9 @@ int run(const Options& options) {
   }
   if (target) run_printed(options, *target, waiting, tally);
   int refused = 0;
-  for (const auto& [sentence, count] : tally.refused) {
-    fmt::print("refused {} times: {}\n", count, sentence);
-    refused += count;
+  for (const auto& [sentence, refusal] : tally.refused) {
+    fmt::print("refused {} times: {} (seed {})\n", refusal.count, sentence, refusal.seed);
+    refused += refusal.count;
   }
   fmt::print("{} lowered and planned right, {} kernels run, {} wrong, {} refused\n", tally.right,
              tally.ran, tally.wrong, refused);

@@ -107,7 +107,11 @@ Result<void> apply_unary(LoweringContext& context, const Node& node) {
   const UnaryOp op = op_of(kUnary, node.op);
   const bool rounds = op >= UnaryOp::floor && op <= UnaryOp::round;
   const ExprPtr x = TRY(call.operand(0, "self", target.dtype, target.shape));
-  if (target.dtype == DType::boolean) return call.unavailable("it is not defined for boolean");
+  if (target.dtype == DType::boolean) {
+    if (op != UnaryOp::sign) return call.unavailable("it is not defined for boolean");
+    context.map(target.id, x);
+    return {};
+  }
   if (!is_floating(target.dtype) &&
       (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign || rounds)) {
     context.map(target.id, rounds ? x : unary(op, x));

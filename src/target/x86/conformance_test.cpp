@@ -1,4 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/conformance.hpp"
 
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/rng.hpp"
+#include "ir/random_program.hpp"
+
 KE_CONFORMANCE(x86)
+
+namespace ke::x86 {
+namespace {
+
+using target::ConformanceCase;
+
+// One reduce kernel, under every combination of what a row's passes can choose: of the stages that
+// the greedy plan keeps, or of those at the given positions of the program.
+std::vector<ConformanceCase> reduce_cases(std::string_view name, const std::string& text,
+                                          const std::vector<int>& stages = {}) {
+  std::vector<ConformanceCase> cases;
+  const auto program = ir::parse_program(text);
+  EXPECT_TRUE(program.has_value()) << name;
+  if (!program) return cases;
+  ir::KernelPlan kernel{.skeleton = ir::Skeleton::reduce, .stages = {}, .schedule = {}};
+  const ir::Plan greedy = ir::fuse_greedily(*program);
+  for (const ir::KernelPlan& part : greedy.kernels) {
+    kernel.stages.insert(kernel.stages.end(), part.stages.begin(), part.stages.end());
+  }
+  if (!stages.empty()) kernel.stages.clear();
+  for (const int stage : stages) kernel.stages.push_back(ir::StageId{stage});
+  Rng rng(11);
+  for (const int64_t split : {1, 4}) {
+    for (const int64_t keep : {0, 1}) {
+      for (const int64_t streaming : {0, 1}) {
+        kernel.schedule = {{"rows_in_lanes", 0},
+                           {"split", split},
+                           {"keep_terms", keep},
+                           {"streaming", streaming}};
+        cases.push_back({fmt::format("{}, split {} keep {} streaming {}", name, split, keep,
+                                     streaming),
+                         *program,
+                         ir::Plan{{kernel}},
+                         ir::random_inputs(*program, rng)});
+      }
+    }
+  }
+  return cases;
+}
+
+void expect_right(const std::vector<ConformanceCase>& cases) {
+  target::expect_conformance(*find_target("x86")->make(), cases, {});
+}
+
+TEST(X86Reduce, StoresASumThatIsReducedBesideAMap) {
+  expect_right(reduce_cases("sum beside a map", R"(tensor %0 x: float32[2, 8192] input
+tensor %1 s: float32[2] output
+tensor %2 y: float32[2, 8192] output
+inputs %0
+stage %1[i=2] = sum[j=8192] in float32: load %0[i0, i1]  # sum
+stage %2[i=2, j=8192] = map: add(load %0[i0, i1], 1.0:float32)  # add
+outputs %1, %2
+)"));
+}
+
+TEST(X86Reduce, StoresAValueOfTheRowThatReadsWhatAMapWrote) {
+  expect_right(reduce_cases("an element of a map", R"(tensor %0 x: float32[2, 8192] input
+tensor %1 s: float32[2] intermediate
+tensor %2 y: float32[2, 8192] intermediate
+tensor %3 z: float32[2] output
+inputs %0
+stage %1[i=2] = sum[j=8192] in float32: load %0[i0, i1]  # sum
+stage %2[i=2, j=8192] = map: sub(load %0[i0, i1], load %1[i0])  # sub
+stage %3[i=2] = map: load %2[i0, 77]  # gather
+outputs %3
+)",
+                            {0, 1, 2}));
+}
+
+TEST(X86Reduce, KeepsTheTermsOfASoftmaxInItsOutput) {
+  for (const int columns : {4099, 8192}) {
+    expect_right(reduce_cases(fmt::format("softmax of {}", columns),
+                              fmt::format(R"(tensor %0 x: float32[3, {0}] input
+tensor %1 m: float32[3] intermediate
+tensor %2 e: float32[3, {0}] intermediate
+tensor %3 s: float32[3] intermediate
+tensor %4 y: float32[3, {0}] output
+inputs %0
+stage %1[i=3] = maximum[j={0}] in float32: load %0[i0, i1]  # max
+stage %2[i=3, j={0}] = map: exp(sub(load %0[i0, i1], load %1[i0]))  # exp
+stage %3[i=3] = sum[j={0}] in float32: load %2[i0, i1]  # sum
+stage %4[i=3, j={0}] = map: div(load %2[i0, i1], load %3[i0])  # div
+outputs %4
+)",
+                                          columns)));
+  }
+}
+
+// Equal products minus their maximum are zero, however the compiler likes to fuse multiplications.
+TEST(X86Reduce, RoundsAProductBeforeItMeetsAValueOfTheRow) {
+  std::vector<ConformanceCase> cases =
+      reduce_cases("products minus their maximum", R"(tensor %0 x: float32[2, 8192] input
+tensor %1 m: float32[2] intermediate
+tensor %2 y: float32[2, 8192] output
+inputs %0
+stage %1[i=2] = maximum[j=8192] in float32: mul(load %0[i0, i1], load %0[i0, i1])  # max
+stage %2[i=2, j=8192] = map: sub(mul(load %0[i0, i1], load %0[i0, i1]), load %1[i0])  # sub
+outputs %2
+)");
+  for (ConformanceCase& one : cases) {
+    const float same = 1.1f;
+    for (size_t at = 0; at < one.inputs[0].size(); at += sizeof same) {
+      std::memcpy(one.inputs[0].data() + at, &same, sizeof same);
+    }
+  }
+  expect_right(cases);
+}
+
+}  // namespace
+}  // namespace ke::x86

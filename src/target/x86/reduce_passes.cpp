@@ -304,7 +304,10 @@ void RowPasses::print_result(target::CodeWriter& out, size_t s, bool store) {
 void RowPasses::print_row_value(target::CodeWriter& out, size_t s, bool store) {
   VectorPrinter printer(context_, 1, bindings(s, -1));
   hold_values(printer);
-  const Value value = printer.print(stage(s).body);
+  const ir::Expr& body = *stage(s).body;
+  const bool product = body.kind == ir::Expr::Kind::binary && body.binary == ir::BinaryOp::mul;
+  Value value = printer.print(stage(s).body);
+  if (product) value = VectorPrinter::rounded(value);
   out.lines(printer.statements());
   keep_value(out, s, value, store);
 }

@@ -67,7 +67,7 @@ class SplitPrinter {
     KernelCode code;
     target::CodeWriter out;
     for (size_t p = 0; p < phases_.size(); ++p) TRY(print_phase(out, block, p));
-    const bool finish = !is_map(phases_.size() - 1);
+    const bool finish = needs_finish();
     if (finish) TRY(print_phase(out, block, phases_.size()));
     code.functions = block.declaration + out.take();
     code.launch = declare_arguments(block) + launch(block, finish);
@@ -84,8 +84,21 @@ class SplitPrinter {
   }
 
  private:
-  bool is_map(size_t phase) const {
-    return kind_of(kernel_.stages[phases_[phase].back()]) == StageKind::map;
+  bool holds(size_t phase, StageKind kind) const {
+    return std::any_of(phases_[phase].begin(), phases_[phase].end(),
+                       [&](size_t s) { return kind_of(kernel_.stages[s]) == kind; });
+  }
+
+  // Whether the last phase leaves partial results that nobody has added up yet, or a value of the
+  // row that reads what all of its parts wrote.
+  bool needs_finish() const {
+    std::vector<ir::TensorId> written;
+    for (const size_t s : phases_.back()) written.push_back(kernel_.stages[s].output);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const bool value = kind_of(kernel_.stages[s]) == StageKind::row_value;
+      if (value && depends_on(kernel_, s, written)) return true;
+    }
+    return holds(phases_.size() - 1, StageKind::reduction);
   }
 
   std::string function_name(size_t phase) const {
@@ -139,7 +152,7 @@ class SplitPrinter {
     print_known_values(out, phase);
     if (!finish) {
       for (const size_t s : phases_[phase]) TRY(print_pass(out, s));
-      if (is_map(phase) && plan_.streaming) out.line("__builtin_ia32_sfence();");
+      if (holds(phase, StageKind::map) && plan_.streaming) out.line("__builtin_ia32_sfence();");
     }
     out.close();
     out.line("");
@@ -150,7 +163,7 @@ class SplitPrinter {
   // stores them.
   void print_known_values(target::CodeWriter& out, size_t phase) {
     const bool finish = phase == phases_.size();
-    const bool last = finish || (phase + 1 == phases_.size() && is_map(phase));
+    const bool last = finish || (phase + 1 == phases_.size() && !needs_finish());
     const size_t before = finish ? kernel_.stages.size() : phases_[phase].back();
     std::vector<ir::TensorId> unknown;  // made by this phase or later
     for (size_t p = phase; p < phases_.size(); ++p) {

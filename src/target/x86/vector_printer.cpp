@@ -240,7 +240,9 @@ Value VectorPrinter::make(const ExprPtr& expr, bool vector) {
                            expr->binary == ir::BinaryOp::pow;
       Value a = emit(expr->operands[0]);
       if (repeats && !is_atom(a.text)) a = named(a, "t");
-      const Value b = emit(expr->operands[1]);
+      Value b = emit(expr->operands[1]);
+      if (meets_row_value(*expr, 0)) a = rounded(a);
+      if (meets_row_value(*expr, 1)) b = rounded(b);
       auto value = binary_value(context_, expr->binary, a, b, lanes);
       if (!value) return make_lane_loop(expr);
       value->dtype = expr->dtype;
@@ -252,6 +254,23 @@ Value VectorPrinter::make(const ExprPtr& expr, bool vector) {
       return cast_value(context_, emit(expr->operands[0]), expr->dtype, lanes);
   }
   KE_ASSERT(false);
+}
+
+// Whether operand k is a product that is added to a value of the row or subtracted from it.
+bool VectorPrinter::meets_row_value(const Expr& expr, size_t k) const {
+  const bool adds = expr.binary == ir::BinaryOp::add || expr.binary == ir::BinaryOp::sub;
+  const Expr& other = *expr.operands[1 - k];
+  return adds && is_floating(expr.dtype) && expr.operands[k]->kind == Kind::binary &&
+         expr.operands[k]->binary == ir::BinaryOp::mul && other.kind == Kind::load &&
+         held_.contains(other.tensor);
+}
+
+// The row's value was made of rounded products: where all of them are equal the difference is zero,
+// which a fused multiplication would miss by what it does not round.
+Value VectorPrinter::rounded(const Value& value) {
+  if (!is_floating(value.dtype)) return value;
+  return {fmt::format("__builtin_assoc_barrier({})", without_parentheses(value.text)), value.dtype,
+          value.vector};
 }
 
 // --- Axes and addresses -------------------------------------------------------------------------

@@ -56,6 +56,8 @@ class VectorPrinter {
   Value print(const ir::ExprPtr& expr);
   Value print_cast(const Value& value, ir::DType dtype);  // rounds where the type demands it
   Value as_vector(const Value& value);                    // broadcasts a scalar
+  // The value as memory would hold it: no multiplication in it is fused with what uses it.
+  static Value rounded(const Value& value);
 
   // Appends the store of a value (cast to the tensor's dtype) to tensor[indices].
   void store(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices, const Value& value,
@@ -86,6 +88,7 @@ class VectorPrinter {
   Value make_masked_select(const ir::Expr& expr, const Value& condition);
   Value make_lane_loop(const ir::ExprPtr& expr);
   Value named(const Value& value, std::string_view stem);
+  bool meets_row_value(const ir::Expr& expr, size_t k) const;
   Value in_scalar_mode(const Value& value) const;
   bool varies(const ir::Expr& expr);
   void count_uses(const ir::ExprPtr& expr);

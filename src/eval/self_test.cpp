@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/self_test.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "embedded/ke_judge_hostile.hpp"
+#include "embedded/ke_judge_honest.hpp"
+#include "os/file_system.hpp"
+
+namespace ke {
+namespace {
+
+constexpr int64_t kRows = 61, kLength = 1003;
+
+std::vector<Verdict> parse_verdicts(const std::string& text) {
+  std::vector<Verdict> verdicts;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (const auto verdict = parse_enum<Verdict>(word)) verdicts.push_back(*verdict);
+  }
+  return verdicts;
+}
+
+// verdicts.txt: name, verdicts separated by commas; '#' opens a remark.
+std::map<std::string, std::vector<Verdict>> required_verdicts(std::string_view table) {
+  std::map<std::string, std::vector<Verdict>> required;
+  std::istringstream lines{std::string(table)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, verdicts;
+    if (!line.starts_with('#') && words >> name >> verdicts) {
+      required[name] = parse_verdicts(verdicts);
+    }
+  }
+  return required;
+}
+
+bool is_right(const SelfTestCase& tested, const Evaluation& evaluation) {
+  const bool accepted = evaluation.verdict == Verdict::accepted;
+  return std::ranges::find(tested.allowed, evaluation.verdict) != tested.allowed.end() &&
+         evaluation.measurement.has_value() == accepted && evaluation.detail.empty() == accepted;
+}
+
+}  // namespace
+
+std::vector<SelfTestCase> self_test_cases() {
+  const std::string preamble(embedded::preamble_h);
+  const auto required = required_verdicts(embedded::verdicts_txt);
+  std::vector<SelfTestCase> cases;
+  const auto add = [&](const embedded::EmbeddedFile& file, bool honest) {
+    if (!file.name.ends_with(".cpp")) return;
+    SelfTestCase one;
+    one.name = file.name.substr(0, file.name.size() - 4);
+    one.source = preamble + std::string(file.contents);
+    const auto row = required.find(one.name);
+    if (honest) {
+      one.allowed = {Verdict::accepted};
+    } else if (row != required.end()) {
+      one.allowed = row->second;
+    }
+    cases.push_back(std::move(one));
+  };
+  for (const auto& file : embedded::ke_judge_honest_files()) add(file, true);
+  for (const auto& file : embedded::ke_judge_hostile_files()) add(file, false);
+  return cases;
+}
+
+FakeOracleScript self_test_problem() {
+  FakeOracleScript script;
+  Problem& problem = script.problem;
+  problem.name = "self-test";
+  problem.inputs = {{"x", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
+                    {"w", ir::DType::float32, {kLength}, {1}}};
+  problem.outputs = {{"y", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
+                     {"s", ir::DType::float32, {kRows}, {1}}};
+  problem.longest_reduction = kLength;
+  problem.unit_roundoff = 0x1p-24;
+  script.truth = [](const std::vector<FakeTensor>& inputs) {
+    FakeTensor y(kRows * kLength), s(kRows);
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t k = 0; k < kLength; ++k) {
+        y[r * kLength + k] = std::max(inputs[0][r * kLength + k], 0.0) * inputs[1][k];
+        s[r] += y[r * kLength + k];
+      }
+    }
+    return std::vector<FakeTensor>{y, s};
+  };
+  return script;
+}
+
+struct SelfTest::Parts {
+  os::TemporaryDirectory folder;
+  os::SystemClock clock;
+  std::unique_ptr<Oracle> oracle;
+  std::unique_ptr<Evaluator> evaluator;
+};
+
+void SelfTest::Deleter::operator()(Parts* parts) const { delete parts; }
+
+Result<SelfTest> SelfTest::create(const Target& target, std::vector<std::string> runner_command) {
+  std::unique_ptr<Parts, Deleter> parts(new Parts{.folder = TRY(os::TemporaryDirectory::create()),
+                                                  .clock = {},
+                                                  .oracle = make_fake_oracle(self_test_problem()),
+                                                  .evaluator = nullptr});
+  EvaluatorOptions options;
+  options.oracle = parts->oracle.get();
+  options.target = &target;
+  options.clock = &parts->clock;
+  options.machine.threads = 2;
+  options.artifacts = parts->folder.path() / "artifacts";
+  options.runner_command = std::move(runner_command);
+  options.threads = 2;
+  options.seed = 20240607;
+  options.device_lock = parts->folder.path() / "device.lock";
+  options.limits.call_max = Milliseconds(1500);
+  options.limits.compile_max = Milliseconds(10'000);
+  options.limits.runner_memory_bytes = 512_MiB;
+  options.limits.timing_sets_max = 6;
+  parts->evaluator = TRY(make_evaluator(options));
+  return SelfTest(std::move(parts));
+}
+
+Result<SelfTestOutcome> SelfTest::judge(const SelfTestCase& tested) {
+  SelfTestOutcome outcome{.name = tested.name, .allowed = tested.allowed, .evaluation = {}};
+  const Artifact artifact = TRY(parts_->evaluator->build(tested.source));
+  outcome.evaluation = artifact.failure
+                           ? *artifact.failure
+                           : TRY(parts_->evaluator->judge(artifact, {.effort = Effort::full}));
+  outcome.right = is_right(tested, outcome.evaluation);
+  return outcome;
+}
+
+}  // namespace ke
