@@ -92,6 +92,8 @@ class Oracle:
 
     def _make_set(self, request: Json) -> None:
         self._stage("forward()")
+        if request["with_truth"]:
+            self.kept.clear()  # a truth in float64 needs the memory more
         made, truths = self.maker.make(request["kind"], request["seed"], request["with_truth"])
         number, self.next_set = self.next_set, self.next_set + 1
         self.sets[number] = made

@@ -109,4 +109,57 @@ Json encode(const DoctorReport& report) {
   return {{"machine", encode(report.machine)}, {"items", items}, {"usable", report.usable}};
 }
 
+Result<JudgeExamination> examine_judge(
+    const std::function<void(const SelfTestOutcome& outcome)>& tell) {
+  std::unique_ptr<Target> target;
+  for (const TargetInfo* info : all_targets()) {
+    auto made = info->make();
+    if (!target && made->toolchain()) target = std::move(made);
+  }
+  if (!target) {
+    return Error{Errc::unavailable, "no target has its compiler here; see `kernelevolve doctor`."};
+  }
+  SelfTest test =
+      TRY(SelfTest::create(*target, {TRY(os::own_executable()).string(), kRunnerHostCommand}));
+  JudgeExamination examination;
+  for (const SelfTestCase& tested : self_test_cases()) {
+    examination.outcomes.push_back(TRY(test.judge(tested)));
+    const SelfTestOutcome& outcome = examination.outcomes.back();
+    examination.wrong += outcome.right ? 0 : 1;
+    if (!outcome.evaluation.protections.empty()) {
+      examination.protections = outcome.evaluation.protections;
+    }
+    tell(outcome);
+  }
+  return examination;
+}
+
+std::string outcome_text(const SelfTestOutcome& outcome) {
+  std::string required;
+  for (const Verdict verdict : outcome.allowed) {
+    required += fmt::format("{}{}", required.empty() ? "" : " or ", enum_name(verdict));
+  }
+  return fmt::format("{:<6} {:<28} {:<17} {}\n", outcome.right ? "right" : "WRONG", outcome.name,
+                     enum_name(outcome.evaluation.verdict),
+                     outcome.right ? outcome.evaluation.detail
+                                   : fmt::format("must be {}: {}", required,
+                                                 outcome.evaluation.detail));
+}
+
+Json encode(const JudgeExamination& examination) {
+  Json kernels = Json::array();
+  for (const SelfTestOutcome& outcome : examination.outcomes) {
+    Json allowed = Json::array();
+    for (const Verdict verdict : outcome.allowed) allowed.push_back(enum_name(verdict));
+    kernels.push_back({{"name", outcome.name},
+                       {"allowed", allowed},
+                       {"verdict", enum_name(outcome.evaluation.verdict)},
+                       {"detail", outcome.evaluation.detail},
+                       {"right", outcome.right}});
+  }
+  return {{"kernels", kernels},
+          {"wrong", examination.wrong},
+          {"protections", examination.protections}};
+}
+
 }  // namespace ke::app

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
 #include "domain/machine.hpp"
+#include "eval/self_test.hpp"
 
 namespace ke::app {
 
@@ -33,6 +35,20 @@ Result<DoctorReport> examine_machine(const std::filesystem::path& cache, bool re
 
 std::string doctor_text(const DoctorReport& report);
 Json encode(const DoctorReport& report);
+
+struct JudgeExamination {
+  std::vector<SelfTestOutcome> outcomes;
+  int wrong = 0;
+  std::string protections;  // of the rooms that the kernels ran in
+};
+
+// Has the judge place every kernel of its corpus, telling each outcome as it comes. About half a
+// second a kernel. Errc::unavailable when no target has its toolchain.
+Result<JudgeExamination> examine_judge(
+    const std::function<void(const SelfTestOutcome& outcome)>& tell);
+
+std::string outcome_text(const SelfTestOutcome& outcome);  // one line
+Json encode(const JudgeExamination& examination);
 
 }  // namespace ke::app
 

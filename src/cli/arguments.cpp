@@ -160,6 +160,8 @@ void add_machine_commands(Parser& parser) {
       parser.app.add_subcommand("doctor", "what works on this machine, and what is missing");
   doctor->add_option("--workspace", parser.doctor.workspace)->capture_default_str();
   doctor->add_flag("--remeasure", parser.doctor.remeasure, "measure the machine profile again");
+  doctor->add_flag("--judge", parser.doctor.judge,
+                   "examine the judge with kernels whose verdicts are known (about a minute)");
   doctor->add_flag("--json", parser.doctor.json, "print one JSON object to stdout");
 }
 

@@ -87,6 +87,7 @@ struct TargetsArguments {};
 struct DoctorArguments {
   std::string workspace = ".kernelevolve";
   bool remeasure = false;
+  bool judge = false;
   bool json = false;
 };
 // Help or version text was asked for and is ready to print.

@@ -170,7 +170,24 @@ Result<int> run_command(const TargetsArguments&, const Environment&) {
   return kDone;
 }
 
+namespace {
+
+Result<int> examine_judge(bool json) {
+  const app::JudgeExamination examination =
+      TRY(app::examine_judge([&](const SelfTestOutcome& outcome) {
+        if (!json) print(app::outcome_text(outcome));
+      }));
+  print(json ? dump_json(encode(examination)) + "\n"
+             : fmt::format("\n{} kernels, {} placed wrong. Rooms: {}.\n",
+                           examination.outcomes.size(), examination.wrong,
+                           examination.protections));
+  return examination.wrong == 0 ? kDone : kNotAccepted;
+}
+
+}  // namespace
+
 Result<int> run_command(const DoctorArguments& arguments, const Environment&) {
+  if (arguments.judge) return examine_judge(arguments.json);
   const app::DoctorReport report = TRY(app::examine_machine(
       std::filesystem::path(arguments.workspace) / "cache", arguments.remeasure));
   print(arguments.json ? dump_json(encode(report)) + "\n" : app::doctor_text(report));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "base/assert.hpp"
 #include "base/rng.hpp"
@@ -71,6 +72,17 @@ class Judge final : public Evaluator {
 void reject(Evaluation& evaluation, const runner::RunnerFailure& failure) {
   evaluation.verdict = failure.verdict;
   evaluation.detail = failure.detail;
+}
+
+// What the kernel has loaded by itself while it ran.
+void look_at_loaded(const LibraryFinding& finding, Evaluation& evaluation) {
+  if (finding.kernel_class != "own") evaluation.kernel_class = finding.kernel_class;
+  if (!finding.violation) return;
+  evaluation.verdict = Verdict::policy_violation;
+  evaluation.detail = *finding.violation;
+  evaluation.measurement.reset();
+  evaluation.flags.clear();
+  evaluation.confirmed = false;
 }
 
 // The library as a sealed memory file: a room that shows no artifacts folder can open it, and
@@ -157,12 +169,16 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   if (!spawned) return spawned.error();
   runner::Runner& runner = *spawned;
   evaluation.protections = runner.protections();
+  const std::set<std::string> before = runner.code_files();
   const runner::Outcome loaded =
       TRY(runner.load(library.get(), problem(), call_max(options)));
   if (const auto* failure = failure_of(loaded)) {
     reject(evaluation, *failure);
   } else {
     TRY(judge_loaded(runner, library.get(), options, evaluation));
+  }
+  if (runner.alive()) {
+    look_at_loaded(check_loaded(before, runner.code_files(), options_.library_policy), evaluation);
   }
   runner.end();
   evaluation.judge_ms = (options_.clock->now() - start).count() / kMs;

@@ -16,7 +16,7 @@ namespace ke {
 namespace {
 
 int bench_evaluations(int count) {
-  judge_test::JudgeBench bench(judge_test::script(), 64);
+  judge_test::JudgeBench bench(self_test_problem(), 64);
   const std::string plain = judge_test::source_of(judge_test::kData / "honest" / "pool.cpp");
   os::SystemClock clock;
   std::vector<int64_t> build, judge, whole;

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A judge with everything real but the oracle and the target, for the end-to-end test and the
-// bench: y[r, k] = max(x[r, k], 0) * w[k] and s[r] = sum over k of y[r, k], the problem of
-// tests/data/hostile/preamble.h.
+// bench, on the problem of the judge's corpus (self_test.hpp).
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "eval/evaluator.hpp"
-#include "oracle/fake_oracle.hpp"
+#include "eval/self_test.hpp"
 #include "os/file_system.hpp"
 
 namespace ke::judge_test {
 
-inline constexpr int64_t kRows = 61, kLength = 1003;
 inline const std::filesystem::path kData = std::filesystem::path(KE_SOURCE_DIR) / "tests" / "data";
 
 // Builds with g++ at a level that compiles fast.
@@ -48,37 +44,16 @@ class PlainTarget final : public Target {
   Result<std::string> toolchain() const override { return std::string("g++ under test"); }
 };
 
-inline FakeOracleScript script() {
-  FakeOracleScript script;
-  Problem& problem = script.problem;
-  problem.name = "test";
-  problem.inputs = {{"x", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
-                    {"w", ir::DType::float32, {kLength}, {1}}};
-  problem.outputs = {{"y", ir::DType::float32, {kRows, kLength}, {kLength, 1}},
-                     {"s", ir::DType::float32, {kRows}, {1}}};
-  problem.longest_reduction = kLength;
-  problem.unit_roundoff = 0x1p-24;
-  script.truth = [](const std::vector<FakeTensor>& inputs) {
-    FakeTensor y(kRows * kLength), s(kRows);
-    for (size_t r = 0; r < kRows; ++r) {
-      for (size_t k = 0; k < kLength; ++k) {
-        y[r * kLength + k] = std::max(inputs[0][r * kLength + k], 0.0) * inputs[1][k];
-        s[r] += y[r * kLength + k];
-      }
-    }
-    return std::vector<FakeTensor>{y, s};
-  };
-  return script;
-}
-
 class JudgeBench {
  public:
-  explicit JudgeBench(FakeOracleScript from = script(), int32_t timing_sets_max = 6)
+  explicit JudgeBench(FakeOracleScript from = self_test_problem(), int32_t timing_sets_max = 6,
+                      const MachineProfile& machine = {})
       : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
     EvaluatorOptions options;
     options.oracle = oracle_.get();
     options.target = &target_;
     options.clock = &clock_;
+    options.machine = machine;
     options.machine.threads = 2;
     options.artifacts = folder_.path() / "artifacts";
     options.runner_command = {os::own_executable()->string(), "__runner-host"};

@@ -52,4 +52,17 @@ LibraryFinding check_libraries(const ElfSummary& library, LibraryPolicy policy) 
   return finding;
 }
 
+LibraryFinding check_loaded(const std::set<std::string>& before, const std::set<std::string>& after,
+                            LibraryPolicy policy) {
+  LibraryFinding finding;
+  for (const std::string& name : after) {
+    if (before.contains(name) || among(kRunTime, name)) continue;
+    finding.kernel_class = "mixed";
+    if (policy == LibraryPolicy::none && !finding.violation) {
+      finding.violation = "it loaded " + name + ", which the library policy forbids";
+    }
+  }
+  return finding;
+}
+
 }  // namespace ke

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct LibraryFinding {
 };
 
 LibraryFinding check_libraries(const ElfSummary& library, LibraryPolicy policy);
+
+// The same for what a process has loaded when it ends, beyond what it had before the kernel.
+LibraryFinding check_loaded(const std::set<std::string>& before, const std::set<std::string>& after,
+                            LibraryPolicy policy);
 
 }  // namespace ke
 

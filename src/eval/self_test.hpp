@@ -15,6 +15,8 @@
 
 namespace ke {
 
+inline constexpr int64_t kSelfTestRows = 61, kSelfTestLength = 1003;
+
 struct SelfTestCase {
   std::string name;              // of the file, without suffix
   std::string source;            // with the preamble that all of them share

@@ -22,6 +22,7 @@ using runner::RunnerFailure;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHeavyNs = 300 * kMs;  // a call from which on none is made for checks alone
 constexpr double kClearlySlower = 1.3;   // than the best: no more samples
+constexpr size_t kComparedCalls = 6;     // the last ones of a watched batch
 constexpr int64_t kTooSmallNs = 2'000;   // below this, launching is what is measured
 constexpr double kContradiction = 0.5;   // of 2N calls against twice N, relative
 
@@ -192,6 +193,26 @@ class Session {
     return TRY(options_.oracle->ring(kind, ids)).count();
   }
 
+  // Before which pairs a call is watched, drawn with repetition.
+  std::vector<int> pairs_to_watch() {
+    const Effort effort = options_.judge.effort;
+    const bool heavy = estimate_ns_ > kHeavyNs;
+    const int count = effort == Effort::screen ? (heavy ? 0 : 1) : heavy ? 1 : 3;
+    std::vector<int> pairs;
+    for (int i = 0; i < count; ++i) pairs.push_back(static_cast<int>(rng_.below(plan_.pairs)));
+    return pairs;
+  }
+
+  // A batch that ends early, at a random call, whose outputs are compared. While a call runs nobody
+  // can know whether it is that one, so no call can be skipped because a later one overwrites it.
+  Result<void> watch_a_call() {
+    const auto calls = static_cast<int32_t>(1 + rng_.below(plan_.calls));
+    const std::vector<size_t> order = next_order(calls);
+    TRY(candidate_batch(order));
+    if (!result_.failure) TRY(compare_with_fresh_runner(order));
+    return {};
+  }
+
   // One batch of each kind. A torch.compile that fails from one call to the next is left out, and
   // what was measured of it before.
   Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
@@ -217,8 +238,13 @@ class Session {
     const bool screening = options_.judge.effort == Effort::screen;
     std::vector<BaselineKind> kinds =
         screening ? std::vector{options_.baselines->better()} : options_.baselines->available();
+    const std::vector<int> watched = pairs_to_watch();
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       change_inputs();
+      for (int64_t n = std::count(watched.begin(), watched.end(), pair); n > 0; --n) {
+        TRY(watch_a_call());
+        if (result_.failure) return {};
+      }
       const std::vector<size_t> order = next_order(plan_.calls);
       const int64_t taken = TRY(candidate_batch(order));
       if (result_.failure) return {};
@@ -313,34 +339,48 @@ class Session {
     }
     const bool spare = options_.judge.effort == Effort::screen && estimate_ns_ > kHeavyNs;
     if (spare) return {};
-    if (!last_order_.empty()) TRY(compare_with_fresh_runner());
+    if (!last_order_.empty()) TRY(compare_with_fresh_runner(last_order_));
     if (!result_.failure) TRY(compare_with_truth());
     return {};
   }
 
-  // The last call of a random set, again in a process that has seen nothing else.
-  Result<void> compare_with_fresh_runner() {
-    const size_t set = rng_.pick(last_order_);
-    OutputSet* again = outputs_[(set + 1) % sets_.size()];  // at least two; no longer needed
-    for (OutputMemory& output : *again) output.poison(std::byte{0x5b});
-    Runner fresh = TRY(options_.host->spawn());
-    Outcome outcome = TRY(fresh.bind(0, sets_[set]->files(), files_of(*again)));
-    if (!failure_of(outcome)) {
-      outcome = TRY(fresh.load(options_.library_fd, problem_, options_.call_max));
+  // The sets of the last calls of a batch, latest first; of a heavy problem one of them.
+  std::vector<size_t> to_compare(const std::vector<size_t>& order) {
+    if (estimate_ns_ > kHeavyNs) return {rng_.pick(order)};
+    std::vector<size_t> sets;
+    for (size_t i = order.size(); i-- > 0 && sets.size() < kComparedCalls;) {
+      if (std::ranges::find(sets, order[i]) == sets.end()) sets.push_back(order[i]);
     }
-    const int64_t slots[] = {0};
-    if (!failure_of(outcome)) outcome = TRY(fresh.run(slots, options_.call_max));
-    if (!keep(outcome)) return {};
-    fresh.end();
-    for (size_t i = 0; i < again->size(); ++i) {
-      const auto a = std::as_const((*again)[i]).data();
-      const auto b = std::as_const((*outputs_[set])[i]).data();
-      if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) continue;
-      fail(Verdict::wrong_output,
-           fmt::format("output {} of a timed call is not what a fresh process computes from the "
-                       "same inputs",
-                       i));
-      return {};
+    return sets;
+  }
+
+  // What the last calls of a batch left, against what a process makes that has seen nothing else.
+  Result<void> compare_with_fresh_runner(const std::vector<size_t>& order) {
+    const std::vector<size_t> compared = to_compare(order);
+    // A spare one, or for what may be huge that of the next set, which is written over next.
+    OutputSet* again = compared.size() == 1 ? outputs_[(compared[0] + 1) % sets_.size()]
+                                            : TRY(options_.sets->outputs(
+                                                  static_cast<int>(sets_.size())));
+    Runner fresh = TRY(options_.host->spawn());
+    if (!keep(TRY(fresh.load(options_.library_fd, problem_, options_.call_max)))) return {};
+    for (const size_t set : compared) {
+      for (OutputMemory& output : *again) output.poison(std::byte{0x5b});
+      TRY(fresh.resume());
+      Outcome outcome = TRY(fresh.bind(0, sets_[set]->files(), files_of(*again)));
+      const int64_t slots[] = {0};
+      if (!failure_of(outcome)) outcome = TRY(fresh.run(slots, options_.call_max));
+      if (!keep(outcome)) return {};
+      TRY(fresh.stop());
+      for (size_t i = 0; i < again->size(); ++i) {
+        const auto a = std::as_const((*again)[i]).data();
+        const auto b = std::as_const((*outputs_[set])[i]).data();
+        if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) continue;
+        fail(Verdict::wrong_output,
+             fmt::format("output {} of a timed call is not what a fresh process computes from the "
+                         "same inputs",
+                         i));
+        return {};
+      }
     }
     return {};
   }

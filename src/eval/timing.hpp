@@ -4,8 +4,8 @@
 // around one ring for a batch of calls that rotates through distinct inputs and outputs; candidate
 // and baseline batches alternate over the same sets; whoever does not run is stopped. Before each
 // pair every rotated input is changed in place, so an answer kept from an earlier call is wrong.
-// Afterwards outputs are checked: against the truth where there is one, and bit for bit against
-// what a fresh runner makes of the same inputs.
+// At random calls, and afterwards, outputs are checked: against the truth where there is one, and
+// bit for bit against what a fresh runner makes of the same inputs.
 #pragma once
 
 #include <map>

@@ -167,6 +167,7 @@ class FakeOracle final : public Oracle {
     for (size_t i = 0; i < outputs.size(); ++i) {
       set.truths.push_back(TRY(make_truth(script_.problem.outputs[i], outputs[i])));
     }
+    if (script_.own) report_error(script_.own(values), outputs, set.truths);
     return set;
   }
 
@@ -202,6 +203,24 @@ class FakeOracle final : public Oracle {
       store(made.memory.data() + made.offset + i * width, spec.dtype, draw(rng, spec.dtype, kind));
     }
     return made;
+  }
+
+  void report_error(const std::vector<FakeTensor>& own, const std::vector<FakeTensor>& outputs,
+                    std::vector<OutputTruth>& truths) const {
+    constexpr double kAttainable = 32;  // ATTAINABLE_RMS of truth.py
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      double squares = 0, largest = 0;
+      for (size_t k = 0; k < outputs[i].size(); ++k) {
+        const double error = std::fabs(own[i][k] - outputs[i][k]);
+        squares += error * error;
+        largest = std::max(largest, error);
+      }
+      OutputTruth& truth = truths[i];
+      const auto count = static_cast<double>(std::max<size_t>(1, own[i].size()));
+      truth.pytorch_rms = std::sqrt(squares / count);
+      truth.pytorch_max = largest;
+      truth.atol = std::max(truth.atol, kAttainable * truth.pytorch_rms);
+    }
   }
 
   Result<OutputTruth> make_truth(const TensorSpec& spec, const FakeTensor& values) const {

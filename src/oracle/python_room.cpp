@@ -63,12 +63,12 @@ Result<fs::path> unpack_python(const fs::path& cache_dir) {
 std::vector<std::string> python_environment(const fs::path& cache_dir) {
   std::vector<std::string> environment = os::minimal_environment("/tmp");
   // mmap_max=0 takes every block from the heap, trim_threshold never gives it back, hugetlb=1
-  // advises huge pages, and with tcache_count=1 the scraps of aligned blocks merge again, without
-  // which large blocks are reused only once several copies exist (glibc's manual, "Memory
-  // Allocation Tunables").
+  // advises huge pages. Without caches of small chunks (tcache_count=0, mxfast=0) the scraps of
+  // aligned blocks merge again at once; otherwise large blocks are reused only when several copies
+  // exist (glibc's manual, "Memory Allocation Tunables").
   environment.push_back(
       "GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776:"
-      "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=1");
+      "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0");
   // The room has no /etc/passwd, and PyTorch asks who the user is.
   environment.push_back("USER=kernelevolve");
   environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache_dir / "inductor").string());

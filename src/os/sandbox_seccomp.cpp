@@ -99,6 +99,9 @@ class FilterBuilder {
   Result<std::vector<sock_filter>> finish() {
     const Error broken{Errc::unavailable, "cannot compile the system-call filter"};
     if (failed_ || seccomp_attr_set(context_, SCMP_FLTATR_CTL_OPTIMIZE, 2) != 0) return broken;
+    // A call through another architecture's entry is never innocent.
+    constexpr uint32_t kKill = SCMP_ACT_KILL_PROCESS;
+    if (seccomp_attr_set(context_, SCMP_FLTATR_ACT_BADARCH, kKill) != 0) return broken;
     const FileDescriptor file(memfd_create("filter", MFD_CLOEXEC));
     if (!file.valid() || seccomp_export_bpf(context_, file.get()) != 0) return broken;
     const off_t bytes = lseek(file.get(), 0, SEEK_END);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <sstream>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -119,6 +120,22 @@ void Runner::end() {
   if (!reaped) (void)signal(SIGKILL);  // the host is gone, and its children go with it
   pid_ = -1;
   socket_.reset();
+}
+
+std::set<std::string> Runner::code_files() const {
+  std::set<std::string> names;
+  const Result<std::string> maps = os::read_file(fmt::format("/proc/{}/maps", pid_), 16 << 20);
+  if (!maps) return names;
+  std::istringstream lines(*maps);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string range, rights, offset, device, inode, path;
+    words >> range >> rights >> offset >> device >> inode >> path;
+    const bool code = rights.find('x') != std::string::npos;
+    if (!code || !path.starts_with('/') || path.starts_with("/memfd:")) continue;
+    names.insert(path.substr(path.rfind('/') + 1));
+  }
+  return names;
 }
 
 Result<void> Runner::signal(int number) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -59,6 +60,10 @@ class Runner {
   Result<Outcome> load(int library_fd, const Problem& problem, Nanoseconds timeout);
   // Calls the kernel once for each slot, in order.
   Result<Outcome> run(std::span<const int64_t> slots, Nanoseconds timeout);
+
+  // Names of the files whose code it has mapped, without folders: the libraries it has loaded.
+  // Code in memory files, such as the kernel itself, is left out.
+  std::set<std::string> code_files() const;
 
   // Stops every thread and returns when none runs any more; resume() continues them.
   Result<void> stop();
