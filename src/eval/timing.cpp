@@ -307,6 +307,24 @@ class Session {
       return {};
     }
     if (time >= physical_floor_ns(problem_, options_.machine, cold)) return {};
+    // Other work on the machine can bend one comparison; a contradiction shows every time.
+    double marginal = 0;
+    for (int round = 0; round < 3; ++round) {
+      marginal = TRY(marginal_call_ns());
+      if (result_.failure) return {};
+      const double slack = kContradiction * static_cast<double>(time) +
+                           3 * static_cast<double>(empty_.spread_ns) / plan_.calls;
+      if (std::abs(marginal - static_cast<double>(time)) <= slack) return {};
+    }
+    fail(Verdict::implausible_time,
+         fmt::format("{} ns a call is below the hardware's floor, and a further call costs {:.0f} "
+                     "ns: the two contradict",
+                     time, marginal));
+    return {};
+  }
+
+  // What a call costs beyond those of a batch: 2N calls against N, medians of five.
+  Result<double> marginal_call_ns() {
     const int32_t calls = std::min(plan_.calls, runner::kCallsPerBatchMax / 2);
     std::vector<int64_t> once, twice;
     options_.oracle->pause();
@@ -315,19 +333,10 @@ class Session {
       once.push_back(TRY(run_batch(next_order(calls))));
       if (!result_.failure) twice.push_back(TRY(run_batch(next_order(2 * calls))));
     }
-    if (result_.failure) return {};
+    if (result_.failure) return 0.0;
     TRY(runner_.stop());
     last_order_.clear();
-    const double marginal = static_cast<double>(median_ns(twice) - median_ns(once)) / calls;
-    const double slack = kContradiction * static_cast<double>(time) +
-                         3 * static_cast<double>(empty_.spread_ns) / calls;
-    if (std::abs(marginal - static_cast<double>(time)) > slack) {
-      fail(Verdict::implausible_time,
-           fmt::format("{} ns a call is below the hardware's floor, and a further call costs "
-                       "{:.0f} ns: the two contradict",
-                       time, marginal));
-    }
-    return {};
+    return static_cast<double>(median_ns(twice) - median_ns(once)) / calls;
   }
 
   Result<void> check_afterwards() {
