@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import library as torch_library
 from torch.utils import _pytree
 
 FOLDER = Path(__file__).resolve().parent
@@ -203,7 +204,7 @@ def _run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 # --- The operator, for torch.compile and torch.export ---------------------------------------------
 def _register() -> Callable[..., Any]:
-    library = torch.library.Library("kernelevolve", "FRAGMENT")
+    library = torch_library.Library("kernelevolve", "FRAGMENT")
     name = MANIFEST["operator"]
     arguments = ", ".join(f"Tensor x{i}" for i in range(len(INPUTS)))
     result = "Tensor" if len(OUTPUTS) == 1 else f"({', '.join('Tensor' for _ in OUTPUTS)})"
@@ -219,12 +220,12 @@ def _register() -> Callable[..., Any]:
             return results[0] if len(results) == 1 else tuple(results)
 
         library.impl(name, on_cpu, "CPU")
-        torch.library.register_fake(f"kernelevolve::{name}", fake, lib=library)
+        torch_library.register_fake(f"kernelevolve::{name}", fake, lib=library)
         _registered.append(library)  # the registration ends with the object
     return getattr(torch.ops.kernelevolve, name)
 
 
-_registered: list[torch.library.Library] = []
+_registered: list[torch_library.Library] = []
 _operator = _register() if _run_library is not None else None
 
 

@@ -8,7 +8,6 @@
 
 namespace ke {
 namespace {
-constexpr int64_t kHeavyNs = 300'000'000;  // a call from which on repeats are spared
 constexpr int kRepeats = 5;
 }  // namespace
 

@@ -13,6 +13,9 @@
 
 namespace ke {
 
+// A call from which on repeats are spared, and calls for checks alone.
+inline constexpr int64_t kHeavyNs = 300'000'000;
+
 class Baselines {
  public:
   explicit Baselines(Oracle& oracle) : oracle_(oracle) {}

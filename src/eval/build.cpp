@@ -127,7 +127,7 @@ Result<Artifact> Builder::build(const std::string& source) const {
   Artifact artifact;
   const Result<std::string> remembered = os::read_file(record, 1 << 20);
   if (os::exists(library)) {
-    artifact.library_path = library;
+    artifact.built_path = library;
   } else if (remembered) {
     artifact.failure = TRY(decode_evaluation(TRY(parse_json(*remembered))));
   } else {

@@ -133,7 +133,6 @@ Nanoseconds Judge::call_max(const JudgeOptions& options) const {
 // Screens leave out what would cost more than it tells: sets whose truth has to be made again, and
 // for problems that take long, all but one probe. Full and confirm check everything.
 std::vector<int> Judge::sets_to_check(Effort effort) const {
-  constexpr int64_t kHeavyNs = 300 * kMs;
   std::vector<int> indices;
   const int64_t eager_ns = baselines_.time_ns(BaselineKind::eager).value_or(0);
   for (int i = 0; i < kCheckedSetCount; ++i) {
@@ -156,9 +155,9 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   sets_unseen_ = options.effort == Effort::confirm;
   if (options.measure) TRY(refresh_baselines(options));
 
-  const os::FileDescriptor library = TRY(library_for_room(artifact.library_path));
-  const ElfSummary elf = TRY(summarize_elf(artifact.library_path));
-  evaluation.kernel_class = check_libraries(elf, options_.library_policy).kernel_class;
+  const os::FileDescriptor library = TRY(library_for_room(artifact.built_path));
+  const ElfSummary elf = TRY(summarize_elf(artifact.built_path));
+  evaluation.kernel_class = check_libraries(elf, options_.libraries).kernel_class;
 
   Result<runner::Runner> spawned = host_->spawn();
   if (!spawned) {  // a host that broke is replaced once
@@ -178,7 +177,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
     TRY(judge_loaded(runner, library.get(), options, evaluation));
   }
   if (runner.alive()) {
-    look_at_loaded(check_loaded(before, runner.code_files(), options_.library_policy), evaluation);
+    look_at_loaded(check_loaded(before, runner.code_files(), options_.libraries), evaluation);
   }
   runner.end();
   evaluation.judge_ms = (options_.clock->now() - start).count() / kMs;
@@ -242,7 +241,7 @@ Result<std::vector<std::string>> Judge::admission_flags() {
 Result<std::unique_ptr<Evaluator>> make_evaluator(const EvaluatorOptions& options) {
   KE_ASSERT(options.oracle && options.target && options.clock && !options.runner_command.empty());
   auto lock = std::make_unique<TimingLock>(options.device_lock);
-  Builder builder = TRY(Builder::create({options.target, options.limits, options.library_policy,
+  Builder builder = TRY(Builder::create({options.target, options.limits, options.libraries,
                                          options.artifacts, lock.get(), options.clock}));
   return std::unique_ptr<Evaluator>(
       std::make_unique<Judge>(options, std::move(lock), std::move(builder)));

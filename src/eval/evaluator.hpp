@@ -37,7 +37,7 @@ struct JudgeOptions {
 
 // A built candidate, or why it did not build.
 struct Artifact {
-  std::string library_path;           // empty when the build failed
+  std::string built_path;             // of the shared object; empty when the build failed
   std::optional<Evaluation> failure;  // compile_error or policy_violation
   int64_t build_ms = 0;
 };
@@ -64,7 +64,7 @@ struct EvaluatorOptions {
   Limits limits;
   std::filesystem::path artifacts;          // folder for built libraries; created when absent
   std::vector<std::string> runner_command;  // a program that calls runner_host_main(3), see runner/
-  LibraryPolicy library_policy = LibraryPolicy::none;
+  LibraryPolicy libraries = LibraryPolicy::none;
   Precision precision = Precision::strict;
   int32_t threads = 1;                // of a kernel, and of the baselines
   uint64_t seed = 0;                  // secret, per run

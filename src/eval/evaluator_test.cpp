@@ -169,7 +169,7 @@ TEST(Builder, BuildsOnceAndRefusesForbiddenFlags) {
   const Result<Artifact> again = bench.evaluator().build("// a remark\n" + source + "\n\n");
   ASSERT_TRUE(first && again);
   EXPECT_FALSE(first->failure.has_value());
-  EXPECT_EQ(first->library_path, again->library_path);
+  EXPECT_EQ(first->built_path, again->built_path);
   const Result<Artifact> refused = bench.evaluator().build("// ke:flags -fplugin=x\n" + source);
   ASSERT_TRUE(refused && refused->failure.has_value());
   EXPECT_EQ(refused->failure->verdict, Verdict::policy_violation);

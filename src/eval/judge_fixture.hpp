@@ -49,19 +49,13 @@ class JudgeBench {
   explicit JudgeBench(FakeOracleScript from = self_test_problem(), int32_t timing_sets_max = 6,
                       const MachineProfile& machine = {})
       : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
-    EvaluatorOptions options;
+    EvaluatorOptions options = self_test_options(folder_.path());
     options.oracle = oracle_.get();
     options.target = &target_;
     options.clock = &clock_;
     options.machine = machine;
-    options.machine.threads = 2;
-    options.artifacts = folder_.path() / "artifacts";
+    options.machine.threads = options.threads;
     options.runner_command = {os::own_executable()->string(), "__runner-host"};
-    options.threads = 2;
-    options.seed = 20240607;
-    options.device_lock = folder_.path() / "device.lock";
-    options.limits.call_max = Milliseconds(1500);
-    options.limits.runner_memory_bytes = 512_MiB;
     options.limits.timing_sets_max = timing_sets_max;
     evaluator_ = std::move(*make_evaluator(options));
   }

@@ -7,7 +7,6 @@
 
 #include "embedded/ke_judge_hostile.hpp"
 #include "embedded/ke_judge_honest.hpp"
-#include "os/file_system.hpp"
 
 namespace ke {
 namespace {
@@ -104,44 +103,40 @@ FakeOracleScript self_test_problem() {
   return script;
 }
 
-struct SelfTest::Parts {
-  os::TemporaryDirectory folder;
-  os::SystemClock clock;
-  std::unique_ptr<Oracle> oracle;
-  std::unique_ptr<Evaluator> evaluator;
-};
-
-void SelfTest::Deleter::operator()(Parts* parts) const { delete parts; }
-
-Result<SelfTest> SelfTest::create(const Target& target, std::vector<std::string> runner_command) {
-  std::unique_ptr<Parts, Deleter> parts(new Parts{.folder = TRY(os::TemporaryDirectory::create()),
-                                                  .clock = {},
-                                                  .oracle = make_fake_oracle(self_test_problem()),
-                                                  .evaluator = nullptr});
+EvaluatorOptions self_test_options(const std::filesystem::path& folder) {
   EvaluatorOptions options;
-  options.oracle = parts->oracle.get();
-  options.target = &target;
-  options.clock = &parts->clock;
-  options.machine.threads = 2;
-  options.artifacts = parts->folder.path() / "artifacts";
-  options.runner_command = std::move(runner_command);
-  options.threads = 2;
+  options.machine.threads = options.threads = 2;
+  options.artifacts = folder / "artifacts";
+  options.device_lock = folder / "device.lock";
   options.seed = 20240607;
-  options.device_lock = parts->folder.path() / "device.lock";
   options.limits.call_max = Milliseconds(1500);
   options.limits.compile_max = Milliseconds(10'000);
   options.limits.runner_memory_bytes = 512_MiB;
   options.limits.timing_sets_max = 6;
-  parts->evaluator = TRY(make_evaluator(options));
-  return SelfTest(std::move(parts));
+  return options;
+}
+
+Result<SelfTest> SelfTest::create(const Target& target, std::vector<std::string> runner_command) {
+  SelfTest test;
+  test.folder_ =
+      std::make_unique<os::TemporaryDirectory>(TRY(os::TemporaryDirectory::create()));
+  test.clock_ = std::make_unique<os::SystemClock>();
+  test.oracle_ = make_fake_oracle(self_test_problem());
+  EvaluatorOptions options = self_test_options(test.folder_->path());
+  options.oracle = test.oracle_.get();
+  options.target = &target;
+  options.clock = test.clock_.get();
+  options.runner_command = std::move(runner_command);
+  test.evaluator_ = TRY(make_evaluator(options));
+  return test;
 }
 
 Result<SelfTestOutcome> SelfTest::judge(const SelfTestCase& tested) {
   SelfTestOutcome outcome{.name = tested.name, .allowed = tested.allowed, .evaluation = {}};
-  const Artifact artifact = TRY(parts_->evaluator->build(tested.source));
+  const Artifact artifact = TRY(evaluator_->build(tested.source));
   outcome.evaluation = artifact.failure
                            ? *artifact.failure
-                           : TRY(parts_->evaluator->judge(artifact, {.effort = Effort::full}));
+                           : TRY(evaluator_->judge(artifact, {.effort = Effort::full}));
   outcome.right = is_right(tested, outcome.evaluation);
   return outcome;
 }

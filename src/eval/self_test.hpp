@@ -12,6 +12,7 @@
 
 #include "eval/evaluator.hpp"
 #include "oracle/fake_oracle.hpp"
+#include "os/file_system.hpp"
 
 namespace ke {
 
@@ -29,6 +30,10 @@ std::vector<SelfTestCase> self_test_cases();
 
 // What the oracle of that problem answers.
 FakeOracleScript self_test_problem();
+
+// Limits, threads and a seed that suit it; artifacts and lock below the folder. The caller adds
+// oracle, target, clock and the runner's command.
+EvaluatorOptions self_test_options(const std::filesystem::path& folder);
 
 struct SelfTestOutcome {
   std::string name;
@@ -48,12 +53,11 @@ class SelfTest {
   Result<SelfTestOutcome> judge(const SelfTestCase& tested);
 
  private:
-  struct Parts;
-  struct Deleter {
-    void operator()(Parts* parts) const;
-  };
-  explicit SelfTest(std::unique_ptr<Parts, Deleter> parts) : parts_(std::move(parts)) {}
-  std::unique_ptr<Parts, Deleter> parts_;
+  SelfTest() = default;
+  std::unique_ptr<os::TemporaryDirectory> folder_;
+  std::unique_ptr<os::Clock> clock_;
+  std::unique_ptr<Oracle> oracle_;
+  std::unique_ptr<Evaluator> evaluator_;
 };
 
 }  // namespace ke

@@ -20,7 +20,6 @@ using runner::Runner;
 using runner::RunnerFailure;
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kHeavyNs = 300 * kMs;  // a call from which on none is made for checks alone
 constexpr double kClearlySlower = 1.3;   // than the best: no more samples
 constexpr size_t kComparedCalls = 6;     // the last ones of a watched batch
 constexpr int64_t kTooSmallNs = 2'000;   // below this, launching is what is measured
@@ -371,7 +370,7 @@ class Session {
                                             : TRY(options_.sets->outputs(
                                                   static_cast<int>(sets_.size())));
     Runner fresh = TRY(options_.host->spawn());
-    if (!keep(TRY(fresh.load(options_.library_fd, problem_, options_.call_max)))) return {};
+    if (!keep(TRY(fresh.load(options_.kernel_fd, problem_, options_.call_max)))) return {};
     for (const size_t set : compared) {
       for (OutputMemory& output : *again) output.poison(std::byte{0x5b});
       TRY(fresh.resume());

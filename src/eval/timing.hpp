@@ -47,7 +47,7 @@ struct TimingOptions {
   JudgeOptions judge;
   Nanoseconds call_max{0};
   Nanoseconds first_estimate{0};  // of one call, from checking
-  int library_fd = -1;            // for the fresh runner
+  int kernel_fd = -1;             // the built kernel, for the fresh runner
 };
 
 struct TimingResult {

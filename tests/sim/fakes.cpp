@@ -106,7 +106,7 @@ FakeEvaluator::FakeEvaluator(os::FakeClock& clock, Faults faults)
     : clock_(clock), faults_(faults) {}
 
 Result<Artifact> FakeEvaluator::build(const std::string& source) {
-  Artifact artifact{.library_path = source, .build_ms = 5};
+  Artifact artifact{.built_path = source, .build_ms = 5};
   if (fate(source, "build") < faults_.build_failures) {
     artifact.failure = Evaluation{.verdict = Verdict::compile_error, .detail = "planted"};
   }
@@ -114,7 +114,7 @@ Result<Artifact> FakeEvaluator::build(const std::string& source) {
 }
 
 Result<Evaluation> FakeEvaluator::judge(const Artifact& artifact, const JudgeOptions& options) {
-  const std::string& source = artifact.library_path;
+  const std::string& source = artifact.built_path;
   clock_.advance(std::chrono::milliseconds(10));
   Evaluation evaluation{.verdict = Verdict::accepted, .judge_ms = 10};
   if (options.effort == Effort::confirm) {

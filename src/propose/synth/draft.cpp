@@ -9,8 +9,6 @@ namespace ke::synth {
 namespace {
 
 constexpr int kRandomSchedules = 24;
-// A structure whose estimate is this many times the greedy one's costs more to judge than it tells.
-constexpr double kHopeless = 4;
 
 void sort_by_estimate(std::vector<Genome>& genomes) {
   std::ranges::stable_sort(genomes, {}, &Genome::estimate_ns);

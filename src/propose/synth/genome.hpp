@@ -12,6 +12,10 @@
 
 namespace ke::synth {
 
+// What is estimated this many times as slow as where it comes from is never tried: it would cost
+// more to judge than it tells.
+inline constexpr double kHopeless = 4;
+
 // A legal plan with every decision spelled out.
 struct Genome {
   ir::Plan plan;

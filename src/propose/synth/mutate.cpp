@@ -15,7 +15,6 @@ constexpr double kNeighbourShare = 0.7;  // of the new values; the rest are any 
 // A move that the cost model finds this much worse is tried only now and then.
 constexpr double kWorseMax = 1.5;
 constexpr double kWorseShare = 0.25;
-constexpr double kHopeless = 4;  // this much worse is never tried
 
 struct Move {
   ir::Plan plan;
