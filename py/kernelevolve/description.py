@@ -121,6 +121,7 @@ def _encode(
         "graph": exported.json if exported else None,
         "graph_error": why,
         "float64_truth": wide,
+        "libraries": problem.sidecar.libraries,
         "longest_reduction": analysis.longest_reduction,
         "flops": analysis.flops,
         "unit_roundoff": min((ROUNDOFF[d] for d in floats), default=2.0**-24),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input sets beyond get_inputs(): scaled, planted, tied values and a common low mantissa tail.
+"""Input sets beyond get_inputs(): scaled, planted, tied values, a common low mantissa tail, and
+special values.
 
 A probe keeps the kind of its tensor: what is nowhere negative stays so, values from a small set of
 whole numbers (labels, masks) and non-finite values stay as drawn. `gentle` probes also stay inside
@@ -8,9 +9,11 @@ the range that was drawn, for operations whose domain is bounded.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-KINDS = ("nominal", "scaled", "planted", "tied", "mantissa_tail")
+KINDS = ("nominal", "scaled", "planted", "tied", "mantissa_tail", "special")
 LABEL_VALUES_MAX = 4
 TAIL_BITS = {torch.float64: 26, torch.float32: 12, torch.float16: 10, torch.bfloat16: 7}
 
@@ -64,6 +67,26 @@ def _tail(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x == 0, x, torch.copysign(value, x))
 
 
+def _special(x: torch.Tensor, random: torch.Generator, gentle: bool) -> torch.Tensor:
+    """NaN, infinities, a large magnitude, zeros of both signs and denormals at random places.
+
+    Few of each, so that most results stay finite; the large ones share a sign, so that sums do not
+    cancel to what no order of summation can compute. A gentle probe plants only small values.
+    """
+    info = torch.finfo(x.dtype)
+    large = 2.0 ** min(40, int(math.log2(info.max)) - 4)
+    sign = 1.0 if bool(torch.rand((), generator=random) < 0.5) else -1.0
+    values = [0.0, -0.0, info.smallest_normal / 4, -info.smallest_normal / 4, info.tiny]
+    if not gentle:
+        values += [math.nan, math.inf, -math.inf, sign * large]
+    if gentle and not float(x.min()) <= 0 <= float(x.max()):
+        return x
+    flat = x.contiguous().flatten().clone()
+    where = torch.randint(0, x.numel(), (len(values),), generator=random)
+    flat[where] = torch.tensor(values, dtype=torch.float64).to(x.dtype)
+    return flat.reshape(x.shape)
+
+
 def _loosen(x: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """Makes a constant tensor (ones, zeros: fresh weights) vary, so that its use can be seen."""
     noise = torch.rand(x.shape, generator=random, dtype=torch.float32).to(x.dtype)
@@ -92,6 +115,8 @@ def probe(tensor: torch.Tensor, kind: str, seed: int, is_state: bool, gentle: bo
         x = _tied(x)
     elif kind == "mantissa_tail":
         x = _tail(x)
+    elif kind == "special" and not is_state:
+        x = _special(x, random, gentle)
     if float(tensor.min()) >= 0:
         x = x.abs()
     return x

@@ -2,7 +2,7 @@
 """Loads a problem file in KernelBench's format and describes its tensors.
 
 The file is executed in a module of its own. Model, get_inputs and get_init_inputs are required; a
-sidecar <name>.toml may hold atol, rtol and precision.
+sidecar <name>.toml may hold atol, rtol, precision and libraries.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class Sidecar:
     atol: float | None = None
     rtol: float | None = None
     precision: str | None = None
+    libraries: str = ""  # the library policy, as for --libraries; empty: the run's
 
 
 @dataclass
@@ -214,8 +215,13 @@ def read_sidecar(path: str) -> Sidecar:
             if value not in PRECISIONS:
                 raise ProblemError(f"{name}: precision must be one of {', '.join(PRECISIONS)}")
             sidecar.precision = value
+        elif key == "libraries":
+            if not isinstance(value, str) or not value:
+                raise ProblemError(f"{name}: libraries must be a text: none, any, or names")
+            sidecar.libraries = value
         else:
-            raise ProblemError(f"{name}: unknown key '{key}'; known are atol, rtol, precision")
+            known = "atol, rtol, precision, libraries"
+            raise ProblemError(f"{name}: unknown key '{key}'; known are {known}")
     return sidecar
 
 

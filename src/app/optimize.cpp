@@ -90,6 +90,7 @@ Json encode_session(const SessionOptions& options) {
           {"precision", enum_name(options.precision)},
           {"dtype", options.dtype},
           {"sandbox_required", options.sandbox_required},
+          {"libraries", options.libraries},
           {"threads", options.threads}};
 }
 
@@ -104,6 +105,7 @@ Result<SessionOptions> decode_session(const Json& json) {
   options.precision = *precision;
   options.dtype = TRY(fields.get<std::string>("dtype"));
   options.sandbox_required = TRY(fields.get<bool>("sandbox_required"));
+  options.libraries = TRY(fields.get_or<std::string>("libraries", "none"));
   options.threads = TRY(fields.get<int32_t>("threads"));
   TRY(fields.finish());
   return options;

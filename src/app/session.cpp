@@ -113,13 +113,13 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   SessionOptions named = options;
   if (named.problem_name.empty()) named.problem_name = problem_name_of(options.problem_path);
   std::unique_ptr<Session> session(new Session(std::move(named), workspace));
+  if (options.sandbox_required) TRY(require_protections());
   session->target_ = info->make();
   TRY(session->target_->toolchain());  // no compiler: say so before PyTorch is started
   const std::string python = TRY(find_python());
   const int32_t threads = options.threads > 0 ? options.threads : available_threads();
   session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
 
-  if (options.sandbox_required) TRY(require_protections());
   stage(events,
         fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
   session->oracle_ =
@@ -151,6 +151,8 @@ Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace) 
   judge.artifacts = workspace.artifacts();
   judge.runner_command = {TRY(os::own_executable()).string(), kRunnerHostCommand};
   judge.precision = options_.precision;
+  const std::string& wanted = problem().libraries;
+  judge.libraries = TRY(parse_library_policy(wanted.empty() ? options_.libraries : wanted));
   judge.threads = machine_.threads;
   judge.seed = os::random_seed();
   judge.device_lock = device_lock_path();

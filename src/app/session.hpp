@@ -33,6 +33,7 @@ struct SessionOptions {
   Precision precision = Precision::strict;
   std::string dtype = "as-is";
   bool sandbox_required = false;
+  std::string libraries = "none";  // see parse_library_policy()
   int32_t threads = 0;  // 0: all this process may run on
 };
 

@@ -43,6 +43,10 @@ void add_judge_options(CLI::App& command, JudgeArguments& judge) {
                   "without all of it")
       ->check(CLI::IsMember({"auto", "required"}))
       ->capture_default_str();
+  command
+      .add_option("--libraries", judge.libraries,
+                  "what a kernel may link: none, any, or names as after -l, such as openblas,mvec")
+      ->capture_default_str();
   command.add_option("--workspace", judge.workspace, "folder of the experience graph")
       ->capture_default_str();
   command

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "domain/limits.hpp"
+#include "eval/library_policy.hpp"
 #include "os/file_system.hpp"
 #include "os/random.hpp"
 #include "propose/proposer.hpp"
@@ -48,6 +49,8 @@ Result<app::SessionOptions> session_options(const JudgeArguments& arguments,
   options.precision = *precision;
   options.dtype = arguments.dtype;
   options.sandbox_required = arguments.sandbox == "required";
+  TRY(parse_library_policy(arguments.libraries));  // before PyTorch is started
+  options.libraries = arguments.libraries;
   options.threads = static_cast<int32_t>(arguments.threads);
   return options;
 }

@@ -82,6 +82,10 @@ std::string judge_text(const app::JudgeReport& report) {
         "to {:.3f}, {} pairs\n",
         measured.speedup, measured.speedup_low, measured.speedup_high,
         measured.candidate_ns.size());
+    if (measured.warm_ns && measured.warm_baseline_ns) {
+      text += fmt::format("  cache-warm     {:>12}   the better baseline {}\n",
+                          duration(*measured.warm_ns), duration(*measured.warm_baseline_ns));
+    }
   }
   text += flags_line(evaluation.flags);
   if (!evaluation.protections.empty()) {

@@ -69,6 +69,9 @@ Result<Measurement> decode_measurement(const Json& json) {
   m.speedup = TRY(fields.get<double>("speedup"));
   m.speedup_low = TRY(fields.get<double>("speedup_low"));
   m.speedup_high = TRY(fields.get<double>("speedup_high"));
+  m.warm_ns = TRY(optional_integer(fields, "warm_ns"));
+  m.warm_baseline_ns = TRY(optional_integer(fields, "warm_baseline_ns"));
+  m.drift = TRY(fields.get_or<double>("drift", 1.0));
   TRY(fields.finish());
   return m;
 }
@@ -87,7 +90,10 @@ Json encode(const Measurement& m) {
               {"compile_median_ns", or_null(m.compile_median_ns)},
               {"speedup", m.speedup},
               {"speedup_low", m.speedup_low},
-              {"speedup_high", m.speedup_high}};
+              {"speedup_high", m.speedup_high},
+              {"warm_ns", or_null(m.warm_ns)},
+              {"warm_baseline_ns", or_null(m.warm_baseline_ns)},
+              {"drift", m.drift}};
 }
 
 Json encode(const Evaluation& e) {

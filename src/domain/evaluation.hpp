@@ -36,6 +36,13 @@ struct Measurement {
   double speedup = 0;
   double speedup_low = 0;
   double speedup_high = 0;
+
+  // Per call when the same set is used again and again; absent where it was not measured.
+  std::optional<int64_t> warm_ns;           // the candidate
+  std::optional<int64_t> warm_baseline_ns;  // the better baseline
+  // The baseline's last third of samples over its first: what the machine's clock or other work did
+  // meanwhile. 1: nothing.
+  double drift = 1;
 };
 
 // One output against the truth, pooled over all sets, relative to rms(truth).
@@ -52,7 +59,7 @@ struct Evaluation {
   std::string diagnostics;                 // compiler output, capped
   std::vector<OutputError> errors;         // one an output, when outputs were compared
   std::optional<Measurement> measurement;  // accepted only
-  std::vector<std::string> flags;          // tie, too_small, trivial, foldable, random
+  std::vector<std::string> flags;          // tie, too_small, drift, trivial, foldable, random
   std::string kernel_class = "own";        // own, mixed, library
   std::string protections;     // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
   bool confirmed = false;      // fresh seeds, processes and samples (D4)

@@ -41,6 +41,7 @@ struct Problem {
   int64_t longest_reduction = 1;   // L of the error budget
   int64_t flops = 0;               // of the graph as written (2 a multiply-add); 0 when unknown
   double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
+  std::string libraries;           // the sidecar's library policy; empty: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
   int64_t input_bytes() const;
   int64_t output_bytes() const;

@@ -117,9 +117,16 @@ Result<Artifact> Builder::build(const std::string& source) const {
     if (recipe.error().code != Errc::refused) return recipe.error();
     return Artifact{{}, failure(Verdict::policy_violation, recipe.error().message), 0};
   }
+  for (const std::string& name : recipe->libraries) {
+    if (options_.libraries.may_link(name)) continue;
+    const std::string why =
+        fmt::format("it links the library {}, which the library policy forbids", name);
+    return Artifact{{}, failure(Verdict::policy_violation, why), 0};
+  }
   std::string key = normalized_source(source);
   for (const std::string& word : recipe->command) key += '\x1f' + word;
-  key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, enum_name(options_.policy), kHarnessVersion);
+  key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, options_.libraries.to_string(),
+                     kHarnessVersion);
   const std::string name = digest_of(key).hex();
   const std::filesystem::path library = options_.artifacts / (name + ".so");
   const std::filesystem::path record = options_.artifacts / (name + ".json");
@@ -197,7 +204,7 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
     return Artifact{
         {}, failure(Verdict::compile_error, "it does not export ke_launch", diagnostics), 0};
   }
-  const LibraryFinding finding = check_libraries(*elf, options_.policy);
+  const LibraryFinding finding = check_libraries(*elf, options_.libraries);
   if (finding.violation) {
     return Artifact{{}, failure(Verdict::policy_violation, *finding.violation), 0};
   }

@@ -28,7 +28,7 @@ std::string normalized_source(std::string_view source);
 struct BuilderOptions {
   const Target* target = nullptr;
   Limits limits;
-  LibraryPolicy policy = LibraryPolicy::none;
+  LibraryPolicy libraries;
   std::filesystem::path artifacts;  // created when absent
   TimingLock* timing_lock = nullptr;
   os::Clock* clock = nullptr;

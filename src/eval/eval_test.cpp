@@ -362,14 +362,47 @@ TEST(NormalizedSource, DropsWhatMeansNothing) {
 
 TEST(LibraryPolicy, LooksAtWhatTheLibraryNeeds) {
   ElfSummary own{{"libstdc++.so.6", "libm.so.6", "libgomp.so.1", "libc.so.6"}, {"expf"}, {}};
-  EXPECT_FALSE(check_libraries(own, LibraryPolicy::none).violation.has_value());
-  EXPECT_EQ(check_libraries(own, LibraryPolicy::none).kernel_class, "own");
+  const LibraryPolicy none, any{LibraryPolicy::Kind::any, {}};
+  EXPECT_FALSE(check_libraries(own, none).violation.has_value());
+  EXPECT_EQ(check_libraries(own, none).kernel_class, "own");
   ElfSummary foreign{{"libopenblas.so.0", "libc.so.6"}, {}, {}};
-  EXPECT_TRUE(check_libraries(foreign, LibraryPolicy::none).violation.has_value());
-  EXPECT_FALSE(check_libraries(foreign, LibraryPolicy::any).violation.has_value());
-  EXPECT_EQ(check_libraries(foreign, LibraryPolicy::any).kernel_class, "mixed");
+  EXPECT_TRUE(check_libraries(foreign, none).violation.has_value());
+  EXPECT_FALSE(check_libraries(foreign, any).violation.has_value());
+  EXPECT_EQ(check_libraries(foreign, any).kernel_class, "mixed");
   ElfSummary loader{{"libc.so.6"}, {"dlopen"}, {}};
-  EXPECT_TRUE(check_libraries(loader, LibraryPolicy::none).violation.has_value());
+  EXPECT_TRUE(check_libraries(loader, none).violation.has_value());
+}
+
+TEST(LibraryPolicy, IsReadFromText) {
+  EXPECT_EQ(parse_library_policy("none")->to_string(), "none");
+  EXPECT_EQ(parse_library_policy("any")->to_string(), "any");
+  const Result<LibraryPolicy> listed = parse_library_policy("m,c");
+  ASSERT_TRUE(listed) << listed.error().to_string();
+  EXPECT_EQ(listed->to_string(), "m,c");
+  EXPECT_TRUE(listed->may_link("m"));
+  EXPECT_FALSE(listed->may_link("z"));
+  for (const char* wrong : {"", "m,", "../evil", "no_such_library_anywhere"}) {
+    EXPECT_FALSE(parse_library_policy(wrong)) << wrong;
+  }
+}
+
+TEST(LibraryPolicy, ShowsTheRunTimeAloneUnlessMoreIsAdmitted) {
+  const auto files = visible_libraries(LibraryPolicy{});
+  ASSERT_TRUE(files);
+  const auto has = [&](const char* name) {
+    return std::any_of(files->begin(), files->end(),
+                       [&](const std::string& file) { return file.ends_with(name); });
+  };
+  EXPECT_TRUE(has("/libm.so.6"));
+  EXPECT_TRUE(has("/libc.so.6"));
+  EXPECT_FALSE(has("/libsqlite3.so.0"));
+  EXPECT_FALSE(visible_libraries({LibraryPolicy::Kind::any, {}}));
+}
+
+TEST(Drift, ComparesTheEndsOfASeries) {
+  EXPECT_EQ(drift_of({1, 2, 3}), 1);  // too few to say
+  EXPECT_EQ(drift_of({10, 10, 10, 11, 12, 11, 20, 20, 20}), 2);
+  EXPECT_NEAR(drift_of({10, 99, 10, 10, 10, 10, 10, 10, 99}), 1, 1e-12);
 }
 
 // --- thread pool -------------------------------------------------------------------------------

@@ -98,7 +98,8 @@ Result<os::FileDescriptor> library_for_room(const std::string& path) {
 Result<void> Judge::start_host() {
   if (host_) return {};
   host_ = TRY(runner::Host::start(
-      {options_.runner_command, options_.limits, options_.threads, options_.clock}));
+      {options_.runner_command, options_.limits, options_.threads, options_.clock,
+       visible_libraries(options_.libraries)}));
   return {};
 }
 
@@ -220,6 +221,7 @@ Result<void> Judge::time(runner::Runner& runner, int library_fd, const CheckResu
   evaluation.stopped_early = timed.stopped_early;
   if (timed.tie) evaluation.flags.push_back("tie");
   if (timed.too_small) evaluation.flags.push_back("too_small");
+  if (timed.drifted) evaluation.flags.push_back("drift");
   return {};
 }
 

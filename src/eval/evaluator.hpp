@@ -64,7 +64,7 @@ struct EvaluatorOptions {
   Limits limits;
   std::filesystem::path artifacts;          // folder for built libraries; created when absent
   std::vector<std::string> runner_command;  // a program that calls runner_host_main(3), see runner/
-  LibraryPolicy libraries = LibraryPolicy::none;
+  LibraryPolicy libraries;
   Precision precision = Precision::strict;
   int32_t threads = 1;                // of a kernel, and of the baselines
   uint64_t seed = 0;                  // secret, per run

@@ -36,6 +36,18 @@ TEST(Judge, MeasuresWhatItAccepts) {
   EXPECT_GE(evaluation.measurement->speedup_high, evaluation.measurement->speedup);
   EXPECT_EQ(evaluation.errors.size(), 2u);
   EXPECT_EQ(evaluation.kernel_class, "own");
+  EXPECT_FALSE(evaluation.measurement->warm_ns) << "the rotation fits the cache: all is warm";
+}
+
+TEST(Judge, MeasuresAlsoWithAWarmCacheWhereTheRotationIsCold) {
+  MachineProfile small;
+  small.llc_bytes = 1 << 18;
+  JudgeBench bench(self_test_problem(), 6, small);
+  const Evaluation evaluation = bench.judge(source_of(kData / "honest" / "plain.cpp"));
+  ASSERT_TRUE(evaluation.measurement.has_value()) << evaluation.detail;
+  EXPECT_TRUE(evaluation.measurement->cold);
+  EXPECT_GT(evaluation.measurement->warm_ns.value_or(0), 0);
+  EXPECT_EQ(evaluation.measurement->warm_baseline_ns, 1'000'000);
 }
 
 TEST(Judge, RefusesATimeInWhichTheMachineCannotMoveTheBytes) {
@@ -133,6 +145,25 @@ TEST(SelfTest, HasAVerdictForEveryKernel) {
     const std::string name = line.substr(0, line.find(' '));
     EXPECT_TRUE(names.contains(name)) << "there is no hostile kernel " << name;
   }
+}
+
+// Linked by a list, it runs in a room that shows the library, and the report says what it is.
+TEST(Judge, AdmitsListedLibrariesAlone) {
+  const std::string source =
+      "// ke:flags -lsqlite3\n#include <sqlite3.h>\n" +
+      *os::read_file(kData / "hostile" / "preamble.h", 1 << 20) +
+      "KERNEL { return sqlite3_libversion_number() > 0 ? honest(in, out) : 1; }\n";
+  const Evaluation refused = JudgeBench().judge(source);
+  EXPECT_EQ(refused.verdict, Verdict::policy_violation);
+  EXPECT_NE(refused.detail.find("sqlite3"), std::string::npos) << refused.detail;
+  const auto listed = parse_library_policy("sqlite3");
+  ASSERT_TRUE(listed) << listed.error().to_string();
+  JudgeBench bench(self_test_problem(), 6, {}, *listed);
+  const Evaluation accepted = bench.judge(source);
+  EXPECT_EQ(accepted.verdict, Verdict::accepted) << accepted.detail;
+  EXPECT_EQ(accepted.kernel_class, "mixed");
+  const Evaluation own = bench.judge(source_of(kData / "honest" / "plain.cpp"));
+  EXPECT_EQ(own.kernel_class, "own");
 }
 
 TEST(Judge, ConfirmsWithFreshSeeds) {

@@ -36,10 +36,16 @@ class PlainTarget final : public Target {
     if (source.find("ke:flags -fplugin") != std::string_view::npos) {
       return Error{Errc::refused, "the flag -fplugin is not allowed"};
     }
-    return BuildRecipe{{"g++", "-std=c++20", "-O1", "-mavx2", "-shared", "-fPIC", "-fopenmp",
+    BuildRecipe recipe{{"g++", "-std=c++20", "-O1", "-mavx2", "-shared", "-fPIC", "-fopenmp",
                         "{source}", "-o", "{output}"},
                        "kernel.cpp",
-                       "kernel.so"};
+                       "kernel.so",
+                       {}};
+    if (source.find("ke:flags -lsqlite3") != std::string_view::npos) {
+      recipe.libraries = {"sqlite3"};
+      recipe.command.emplace_back("-lsqlite3");
+    }
+    return recipe;
   }
   Result<std::string> toolchain() const override { return std::string("g++ under test"); }
 };
@@ -47,7 +53,7 @@ class PlainTarget final : public Target {
 class JudgeBench {
  public:
   explicit JudgeBench(FakeOracleScript from = self_test_problem(), int32_t timing_sets_max = 6,
-                      const MachineProfile& machine = {})
+                      const MachineProfile& machine = {}, const LibraryPolicy& libraries = {})
       : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
     EvaluatorOptions options = self_test_options(folder_.path());
     options.oracle = oracle_.get();
@@ -57,6 +63,7 @@ class JudgeBench {
     options.machine.threads = options.threads;
     options.runner_command = {os::own_executable()->string(), "__runner-host"};
     options.limits.timing_sets_max = timing_sets_max;
+    options.libraries = libraries;
     evaluator_ = std::move(*make_evaluator(options));
   }
 

@@ -53,8 +53,9 @@ std::vector<runner::TensorFile> files_of(const OutputSet& outputs);
 // What the correctness sets are, in the order in which they are checked.
 inline constexpr SetKind kCheckedSets[] = {SetKind::nominal,       SetKind::nominal,
                                            SetKind::mantissa_tail, SetKind::scaled,
-                                           SetKind::planted,       SetKind::tied};
-inline constexpr int kCheckedSetCount = 6;
+                                           SetKind::planted,       SetKind::tied,
+                                           SetKind::special};
+inline constexpr int kCheckedSetCount = 7;
 
 // Not thread-safe. References stay valid until renew().
 class SetStore {

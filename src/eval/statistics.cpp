@@ -65,6 +65,15 @@ Interval paired_speedup(const std::vector<int64_t>& baseline_ns,
   return median_interval(std::move(ratios));
 }
 
+double drift_of(const std::vector<int64_t>& samples_ns) {
+  if (samples_ns.size() < 9) return 1;
+  const auto third = static_cast<std::ptrdiff_t>(samples_ns.size() / 3);
+  const std::vector<int64_t> first(samples_ns.begin(), samples_ns.begin() + third);
+  const std::vector<int64_t> last(samples_ns.end() - third, samples_ns.end());
+  return static_cast<double>(median_ns(last)) /
+         static_cast<double>(std::max<int64_t>(1, median_ns(first)));
+}
+
 bool is_tie(const Interval& speedup) {
   if (speedup.low <= 1 && speedup.high >= 1) return true;
   return std::fabs(speedup.middle - 1) <= speedup.half_width();

@@ -39,6 +39,10 @@ Interval paired_speedup(const std::vector<int64_t>& baseline_ns,
 
 // Whether a speed-up cannot be told from 1: the interval holds 1, or 1 is nearer than half of its
 // width.
+// Median of the last third over the median of the first: how much a machine changed while the same
+// thing was timed again and again. 1 for fewer than nine samples, too few to say.
+double drift_of(const std::vector<int64_t>& samples_ns);
+
 bool is_tie(const Interval& speedup);
 
 }  // namespace ke

@@ -23,6 +23,8 @@ constexpr int64_t kMs = 1'000'000;
 constexpr double kClearlySlower = 1.3;   // than the best: no more samples
 constexpr size_t kComparedCalls = 6;     // the last ones of a watched batch
 constexpr int64_t kTooSmallNs = 2'000;   // below this, launching is what is measured
+constexpr double kDrift = 0.1;           // of the baseline while it is sampled
+constexpr int kWarmPairs = 5;
 constexpr double kContradiction = 0.5;   // of 2N calls against twice N, relative
 
 // Two elements of one input that changed places.
@@ -43,6 +45,8 @@ class Session {
   Result<TimingResult> run() {
     TRY(prepare());
     if (!result_.failure) TRY(sample());
+    if (!result_.failure) TRY(sample_again_after_drift());
+    if (!result_.failure) TRY(sample_warm());
     if (!result_.failure) conclude();
     if (!result_.failure) TRY(question_impossible_times());
     if (!result_.failure) TRY(check_afterwards());
@@ -259,6 +263,48 @@ class Session {
     return {};
   }
 
+  const std::vector<int64_t>& better_samples() const {
+    const Measurement& m = result_.measurement;
+    const bool compile_is_better =
+        m.eager_ns.empty() ||
+        (!m.compile_ns.empty() && median_ns(m.compile_ns) < median_ns(m.eager_ns));
+    return compile_is_better ? m.compile_ns : m.eager_ns;
+  }
+
+  bool drifts() const { return std::abs(result_.measurement.drift - 1) > kDrift; }
+
+  // Pairs take care of a machine that slows down evenly, not of one that does so in steps. What
+  // ought to be confirmed gets a second chance; what still drifts is flagged.
+  Result<void> sample_again_after_drift() {
+    Measurement& m = result_.measurement;
+    m.drift = drift_of(better_samples());
+    if (options_.judge.effort != Effort::confirm || !drifts()) return {};
+    m = Measurement{};
+    TRY(sample());
+    if (!result_.failure) m.drift = drift_of(better_samples());
+    return {};
+  }
+
+  // The same set again and again, beside the better baseline: an inner loop of a small model.
+  Result<void> sample_warm() {
+    const bool spare = options_.judge.effort == Effort::screen || estimate_ns_ > kHeavyNs;
+    if (spare || !options_.sets->cold()) return {};
+    const std::vector<size_t> order(static_cast<size_t>(plan_.calls), rng_.below(sets_.size()));
+    std::vector<int64_t> ours, theirs;
+    for (int i = 0; i < kWarmPairs && !result_.failure; ++i) {
+      change_inputs();
+      const int64_t taken = TRY(candidate_batch(order));
+      if (result_.failure) return {};
+      ours.push_back(per_call(taken, empty_.median_ns, order.size()));
+      const Result<int64_t> baseline = baseline_batch(options_.baselines->better(), order);
+      if (!baseline) return {};  // a torch.compile that fails now and then: no warm figures
+      theirs.push_back(per_call(*baseline, options_.baselines->doorbell_ns(), order.size()));
+    }
+    result_.measurement.warm_ns = median_ns(ours);
+    result_.measurement.warm_baseline_ns = median_ns(theirs);
+    return {};
+  }
+
   Interval from_known_baseline(Interval paired) {
     Measurement& m = result_.measurement;
     m.eager_median_ns = options_.baselines->time_ns(BaselineKind::eager);
@@ -278,10 +324,7 @@ class Session {
     m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
     if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
     if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
-    const bool compile_is_better =
-        m.eager_ns.empty() || (!m.compile_ns.empty() && *m.compile_median_ns < *m.eager_median_ns);
-    Interval speedup =
-        paired_speedup(compile_is_better ? m.compile_ns : m.eager_ns, m.candidate_ns);
+    Interval speedup = paired_speedup(better_samples(), m.candidate_ns);
     // Two pairs say that the candidate is slow, not how slow: one slow call of the baseline among
     // them would rank it first. The baseline's time is known better from before.
     if (result_.stopped_early) speedup = from_known_baseline(speedup);
@@ -289,6 +332,7 @@ class Session {
     m.speedup_low = speedup.low;
     m.speedup_high = speedup.high;
     result_.tie = is_tie(speedup);
+    result_.drifted = drifts();
     const int64_t noise = 3 * empty_.spread_ns / plan_.calls;
     result_.too_small = m.time_ns < std::max(kTooSmallNs, noise);
   }

@@ -53,7 +53,7 @@ struct TimingOptions {
 struct TimingResult {
   std::optional<runner::RunnerFailure> failure;
   Measurement measurement;
-  bool tie = false, too_small = false, stopped_early = false;
+  bool tie = false, too_small = false, drifted = false, stopped_early = false;
 };
 
 // The caller holds the timing lock. The runner holds the loaded candidate.

@@ -120,6 +120,10 @@ double load(const std::byte* from, ir::DType type) {
   return 0;
 }
 
+constexpr double kSpecial[] = {std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity(),
+                               -std::numeric_limits<double>::infinity(), -0.0, 1e-40, 1e12};
+
 double draw(Rng& rng, ir::DType type, SetKind kind) {
   if (type == ir::DType::boolean) return rng.chance(0.5) ? 1 : 0;
   if (ir::is_integral(type)) return static_cast<double>(rng.below(100));
@@ -136,6 +140,8 @@ double draw(Rng& rng, ir::DType type, SetKind kind) {
     case SetKind::mantissa_tail:
       return std::copysign(
           std::exp2(std::floor(std::log2(std::fabs(value) + 1e-9))) * (1 + std::exp2(-12)), value);
+    case SetKind::special:
+      return rng.chance(0.0005) ? kSpecial[rng.below(std::size(kSpecial))] : value;
   }
   return value;
 }
@@ -212,6 +218,7 @@ class FakeOracle final : public Oracle {
       double squares = 0, largest = 0;
       for (size_t k = 0; k < outputs[i].size(); ++k) {
         const double error = std::fabs(own[i][k] - outputs[i][k]);
+        if (!std::isfinite(error)) continue;
         squares += error * error;
         largest = std::max(largest, error);
       }

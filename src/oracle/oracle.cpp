@@ -212,6 +212,7 @@ Result<os::Child> start_python(const OracleOptions& options, const os::Room& roo
   process.descriptors = {{judge, kJudgeFd}, {compile, kCompileFd}};
   process.limits.data_bytes = options.limits.oracle_memory_bytes;
   process.limits.open_files = 1 << 16;
+  process.limits.processors = options.threads;
   process.room = &room;
   return os::spawn(process);
 }

@@ -18,8 +18,9 @@
 
 namespace ke {
 
-// nominal: get_inputs() as written. The others are probes over the float arguments (D3).
-enum class SetKind : uint8_t { nominal, scaled, planted, tied, mantissa_tail };
+// nominal: get_inputs() as written. The others are probes over the float arguments (D3); special
+// plants NaN, infinities, -0, denormals and large magnitudes, as far as the domain admits them.
+enum class SetKind : uint8_t { nominal, scaled, planted, tied, mantissa_tail, special };
 
 struct SetRequest {
   SetKind kind = SetKind::nominal;
@@ -96,5 +97,5 @@ Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& options);
 }  // namespace ke
 
 template <>
-inline constexpr std::array<std::string_view, 5> ke::kEnumNames<ke::SetKind>{
-    "nominal", "scaled", "planted", "tied", "mantissa_tail"};
+inline constexpr std::array<std::string_view, 6> ke::kEnumNames<ke::SetKind>{
+    "nominal", "scaled", "planted", "tied", "mantissa_tail", "special"};

@@ -137,6 +137,27 @@ TEST_F(OracleTest, DrawsBySeedAndProbesDiffer) {
   }
 }
 
+TEST_F(OracleTest, PlantsSpecialValuesWithTheTruthForThem) {
+  const auto oracle = start("relu.py");
+  ASSERT_TRUE(oracle);
+  const InputSet set = made(*oracle, {.kind = SetKind::special, .seed = 3});
+  int64_t nans = 0, infinities = 0, minus_zeros = 0, denormals = 0, large = 0;
+  for (int64_t i = 0; i < set.inputs.at(0).bytes / 4; ++i) {
+    const auto x = element<float>(set.inputs[0], i);
+    nans += std::isnan(x);
+    infinities += std::isinf(x);
+    minus_zeros += x == 0 && std::signbit(x);
+    denormals += std::fpclassify(x) == FP_SUBNORMAL;
+    large += std::isfinite(x) && std::fabs(x) > 1e9F;
+    const double want = expected(set.truths.at(0), i);
+    EXPECT_TRUE(std::isnan(x) ? std::isnan(want) : want == std::max(x, 0.0F)) << x;
+  }
+  EXPECT_GT(nans, 0);
+  EXPECT_GT(infinities, 0);
+  EXPECT_GT(minus_zeros + denormals, 0);
+  EXPECT_GT(large, 0);
+}
+
 TEST_F(OracleTest, PassesParametersThenBuffersOnceAndKeepsThemApartPerSet) {
   const auto oracle = start("linear_norm.py");
   ASSERT_TRUE(oracle);

@@ -83,6 +83,7 @@ Result<Description> decode_description(const Json& json) {
   problem.outputs = TRY(decode_specs(TRY(fields.get<Json>("outputs"))));
   problem.graph_error = TRY(fields.get<std::string>("graph_error"));
   problem.float64_truth = TRY(fields.get<bool>("float64_truth"));
+  problem.libraries = TRY(fields.get<std::string>("libraries"));
   problem.longest_reduction = TRY(fields.get<int64_t>("longest_reduction"));
   problem.flops = TRY(fields.get<int64_t>("flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));

@@ -34,6 +34,7 @@ struct ResourceLimits {
   std::optional<int64_t> file_size_bytes;
   std::optional<int64_t> processes;  // per user; root is exempt (use a Room's limit)
   std::optional<int64_t> open_files;
+  std::optional<int32_t> processors;  // the first ones of those that the caller may run on
 };
 
 // null: /dev/null. inherit: this process's. pipe: the other end is Child::input() and so on.

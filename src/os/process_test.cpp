@@ -151,6 +151,16 @@ TEST(Run, EnforcesResourceLimits) {
   EXPECT_EQ(run(options).value().output, "7\n65536\n");
 }
 
+TEST(Run, LimitsTheProcessors) {
+  RunOptions options = shell("nproc; sh -c nproc");  // its own children too
+  options.process.limits.processors = 1;
+  EXPECT_EQ(run(options).value().output, "1\n1\n");
+  options = shell("nproc");
+  const std::string all = run(options).value().output;
+  options.process.limits.processors = 4096;
+  EXPECT_EQ(run(options).value().output, all);
+}
+
 TEST(Spawn, ChildInheritsOnlyListedDescriptors) {
   const FileDescriptor secret(memfd_create("secret", 0));  // not even close-on-exec
   const FileDescriptor given(memfd_create("given", MFD_CLOEXEC));

@@ -217,6 +217,12 @@ TEST(Room, OtherCallsAreRefusedToAKernel) {
       {"unlink", [](void*) { return ::unlink("/tmp/x") < 0 ? errno : 0; }},
       {"ftruncate", [](void*) { return ::ftruncate(0, 0) < 0 ? errno : 0; }},
       {"chdir", [](void*) { return ::chdir("/usr") < 0 ? errno : 0; }},
+      {"other processors",
+       [](void*) {
+         cpu_set_t all;
+         memset(&all, 0xff, sizeof all);
+         return ::sched_setaffinity(0, sizeof all, &all) < 0 ? errno : 0;
+       }},
       {"setsid", [](void*) { return ::setsid() < 0 ? errno : 0; }},
       {"death signal", [](void*) { return ::syscall(SYS_prctl, 1, 0, 0, 0, 0) < 0 ? errno : 0; }}};
   for (const Call& call : calls) {

@@ -51,6 +51,7 @@ struct Prepared {
   const Room::Plan* plan = nullptr;  // null: no room
   std::vector<char*> argv, environment;
   std::vector<Limit> limits;
+  std::optional<cpu_set_t> processors;
   std::vector<InheritedDescriptor> moves;  // 0 to 2, the listed ones, then the status pipe; by `to`
   std::vector<int> parked;                 // scratch for the child, one a move
   int null_fd = -1;
@@ -199,6 +200,10 @@ void repair_thread(int* thread_id_address, void* robust_list) {
       give_up(prepared, prepared.status_fd, Step::limits);
     }
   }
+  if (prepared.processors &&
+      ::sched_setaffinity(0, sizeof *prepared.processors, &*prepared.processors) != 0) {
+    give_up(prepared, prepared.status_fd, Step::limits);
+  }
   arrange_descriptors(prepared);
   const int status = prepared.moves.back().to;
   if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {
@@ -249,6 +254,19 @@ std::vector<Limit> limits_of(const ResourceLimits& wanted, const Room::Plan* pla
   add(RLIMIT_NPROC, processes);
   if (processes && !wanted.processes) limits.back().in_own_user_namespace = true;
   return limits;
+}
+
+// Nothing where all may be used anyway.
+std::optional<cpu_set_t> processors_of(const ResourceLimits& wanted) {
+  cpu_set_t ours;
+  CPU_ZERO(&ours);
+  if (!wanted.processors || ::sched_getaffinity(0, sizeof ours, &ours) != 0) return std::nullopt;
+  int left = std::max(1, *wanted.processors);
+  if (CPU_COUNT(&ours) <= left) return std::nullopt;
+  for (size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &ours) && --left < 0) CPU_CLR(processor, &ours);
+  }
+  return ours;
 }
 
 Result<void> prepare_descriptors(Prepared& prepared) {
@@ -402,6 +420,7 @@ Result<void> prepare(const StartOptions& options, CgroupPair& cgroups, Prepared&
     }
   }
   prepared.limits = limits_of(options.limits, prepared.plan);
+  prepared.processors = processors_of(options.limits);
   if (options.entry != nullptr) {
     // Kernels without checkpoint support do not tell; then only the thread id stays stale.
     ::prctl(PR_GET_TID_ADDRESS, &prepared.thread_id_address, 0, 0, 0);

@@ -30,6 +30,7 @@ struct BuildRecipe {
   std::vector<std::string> command;
   std::string source_name;  // "kernel.cpp"
   std::string output_name;  // "kernel.so"
+  std::vector<std::string> libraries;  // asked of the linker, as after -l; the policy decides
 };
 
 // Stateless and safe to call from many threads.

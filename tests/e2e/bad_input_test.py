@@ -24,6 +24,8 @@ class CommandLine(Case):
             (["optimize", "relu.py", "--policy", "oracle"], "oracle"),
             (["optimize", "relu.py", "--proposers", "muse"], "muse"),
             (["optimize", "relu.py", "--precision", "sloppy"], "precision"),
+            (["optimize", "relu.py", "--libraries", "no_such_library"], "no_such_library"),
+            (["optimize", "relu.py", "--libraries", "/lib/x"], "/lib/x"),
             (["graph", "show", "1"], "experience graph"),
             (["suite", "run", "nowhere"], "nowhere"),
             (["suite", "report", "nowhere.jsonl"], "nowhere.jsonl"),
@@ -86,6 +88,24 @@ class Machine(Case):
             timeout=120,
         )
         self.assert_refused(ran, "PyTorch")
+
+
+    def test_sandbox_required_where_a_protection_is_missing(self) -> None:
+        """A user namespace of its own in which no further one may be made."""
+        self.write("relu.py", RELU)
+        command = f"{BINARY} verify relu.py relu.py --sandbox required"
+        script = f"echo 0 > /proc/sys/user/max_user_namespaces && {command}"
+        ran = subprocess.run(
+            ["unshare", "-Ur", "sh", "-c", script],
+            cwd=self.folder,
+            env=dict(os.environ, KE_PYTHON=PYTHON),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        if "unshare" in ran.stderr or "Permission denied" in ran.stderr:
+            self.skipTest("this machine forbids user namespaces")
+        self.assert_refused(ran, "--sandbox required", "lacks user")
 
 
 class WorkspaceFolder(Case):

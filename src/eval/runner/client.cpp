@@ -313,6 +313,7 @@ Result<std::unique_ptr<Host>> Host::start(const HostOptions& options) {
   process.environment.push_back(fmt::format("OMP_NUM_THREADS={}", options.threads));
   process.environment.push_back("OMP_DYNAMIC=false");
   process.descriptors = {{theirs.get(), kHostSocket}};
+  process.limits.processors = options.threads;  // also of threads that a kernel starts by itself
   os::Child child = TRY(os::spawn(process).context("cannot start the runner host"));
   return std::unique_ptr<Host>(new Host(options, std::move(child), std::move(ours)));
 }
@@ -339,6 +340,10 @@ Result<Runner> Host::spawn() {
   packet.put(options_.limits.runner_memory_bytes);
   packet.put(options_.threads);
   packet.put(options_.limits.scratch_bytes_max);
+  packet.put(options_.libraries ? static_cast<int64_t>(options_.libraries->size()) : -1);
+  if (options_.libraries) {
+    for (const std::string& path : *options_.libraries) packet.put(path);
+  }
   const int descriptors[] = {theirs.get()};
   os::FileDescriptor pidfd;
   const HostReply reply = TRY(ask(packet.bytes(), descriptors, &pidfd));

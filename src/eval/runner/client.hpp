@@ -95,6 +95,8 @@ struct HostOptions {
   Limits limits;
   int32_t threads = 1;
   os::Clock* clock = nullptr;
+  // Shared libraries that kernels find, as absolute paths; absent: all that the machine has.
+  std::optional<std::vector<std::string>> libraries;
 };
 
 // Must outlive its runners. Not thread-safe.

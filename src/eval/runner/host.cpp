@@ -63,10 +63,21 @@ class HostProcess {
     return failed(Error{Errc::internal, "the runner host got an unknown command"});
   }
 
-  Result<const os::Room*> room(int64_t memory_bytes, int64_t threads) {
+  // How many libraries the room shows, then their paths; -1: all there are.
+  static std::vector<os::VisiblePath> visible_paths(Reader& reader) {
+    const int64_t count = reader.integer();
+    if (count < 0) return os::toolchain_paths();
+    std::vector<os::VisiblePath> paths;
+    for (int64_t i = 0; i < count && reader.ok(); ++i) {
+      paths.push_back({.host = reader.text(), .optional = true});
+    }
+    return paths;
+  }
+
+  Result<const os::Room*> room(int64_t memory_bytes, int64_t threads, Reader& reader) {
     if (!room_) {
       os::RoomOptions options;
-      options.paths = os::toolchain_paths();
+      options.paths = visible_paths(reader);
       options.system_calls = os::SystemCalls::run;
       options.tmp_bytes = 0;
       options.memory_bytes = memory_bytes;
@@ -76,14 +87,14 @@ class HostProcess {
     return const_cast<const os::Room*>(room_.get());
   }
 
-  // memory limit, threads, scratch limit
+  // memory limit, threads, scratch limit, visible libraries
   HostReply spawn(Reader& reader, int socket, int& pidfd) {
     const int64_t memory_bytes = reader.integer();
     ChildOptions child;
     child.socket = socket;
     child.threads = static_cast<int32_t>(reader.integer());
     child.scratch_bytes_max = reader.integer();
-    const Result<const os::Room*> prepared = room(memory_bytes, child.threads);
+    const Result<const os::Room*> prepared = room(memory_bytes, child.threads, reader);
     if (!prepared) return failed(prepared.error());
     os::CloneOptions options;
     options.entry = run_child;

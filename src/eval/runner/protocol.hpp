@@ -82,6 +82,10 @@ class Writer {
     put(static_cast<int64_t>(values.size()));
     for (int64_t value : values) put(value);
   }
+  void put(const std::string& text) {
+    put(static_cast<int64_t>(text.size()));
+    bytes_ += text;
+  }
   void put(const TensorLayout& layout) {
     put(static_cast<int64_t>(layout.dtype));
     put(layout.shape);
@@ -114,6 +118,14 @@ class Reader {
     if (count < 0 || count > static_cast<int64_t>(left_.size() / sizeof(int64_t))) ok_ = false;
     for (int64_t i = 0; ok_ && i < count; ++i) values.push_back(integer());
     return values;
+  }
+  std::string text() {
+    const int64_t size = integer();
+    if (size < 0 || size > static_cast<int64_t>(left_.size())) ok_ = false;
+    if (!ok_) return {};
+    std::string text(left_.substr(0, static_cast<size_t>(size)));
+    left_.remove_prefix(text.size());
+    return text;
   }
   TensorLayout layout() {
     TensorLayout layout;

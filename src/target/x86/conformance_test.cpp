@@ -97,6 +97,31 @@ outputs %4
   }
 }
 
+// Equal terms are rounded the same way at each addition, so a long run of them drifts away.
+TEST(X86Reduce, AddsEqualTermsUpWithoutDrift) {
+  const auto program = ir::parse_program(R"(tensor %0 x: float32[64, 4096] input
+tensor %1 s: float32[64] output
+inputs %0
+stage %1[i=64] = sum[j=4096] in float32: load %0[i0, i1]  # sum
+outputs %1
+)");
+  ASSERT_TRUE(program) << program.error().to_string();
+  std::vector<ConformanceCase> cases;
+  for (const int64_t rows_in_lanes : {0, 1}) {
+    ir::Plan plan = ir::fuse_greedily(*program);
+    plan.kernels[0].schedule = {{"rows_in_lanes", rows_in_lanes}};
+    Rng rng(1);
+    cases.push_back({fmt::format("rows in lanes {}", rows_in_lanes), *program, plan,
+                     ir::random_inputs(*program, rng)});
+    cases.back().relative = 1e-5;
+    const float same = 1.1f;
+    for (size_t at = 0; at < cases.back().inputs[0].size(); at += sizeof same) {
+      std::memcpy(cases.back().inputs[0].data() + at, &same, sizeof same);
+    }
+  }
+  expect_right(cases);
+}
+
 // Equal products minus their maximum are zero, however the compiler likes to fuse multiplications.
 TEST(X86Reduce, RoundsAProductBeforeItMeetsAValueOfTheRow) {
   std::vector<ConformanceCase> cases =

@@ -63,7 +63,8 @@ std::optional<KeptTerm> kept_term(const ir::Program& program, const ir::FusedKer
 // printer of the reduction.
 ir::FusedKernel with_kept_term(const ir::FusedKernel& kernel, const KeptTerm& kept);
 
-// Longest run of float32 additions into one accumulator, so that rounding stays that of a tree.
+// Elements of a row that go into its accumulators before those are added to the total, so that
+// rounding stays that of a tree.
 inline constexpr int64_t kBlock = 4096;
 
 // --- What an accumulator is and does ------------------------------------------------------------

@@ -18,6 +18,10 @@ using ir::DType;
 using ir::FusedKernel;
 using ir::FusedStage;
 
+// Longest run of additions to the one accumulator of a row, so that rounding stays that of a tree:
+// equal terms, rounded the same way each time, add up to an error of this many units.
+constexpr int64_t kRun = 128;
+
 // What an array of row values stores: 16-bit floats are kept as float.
 DType kept_dtype(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
@@ -190,7 +194,7 @@ class TilePrinter {
     declare_array(dtype, acc);
     fill(acc, identity);
     const int64_t count = product_of(stage.inner);
-    const bool blocked = stage.reduce == ir::ReduceOp::sum && is_floating(dtype) && count > kBlock;
+    const bool blocked = stage.reduce == ir::ReduceOp::sum && is_floating(dtype) && count > kRun;
     if (blocked) {
       print_blocked_sum(s, acc);
     } else {
@@ -220,7 +224,7 @@ class TilePrinter {
     const std::string& outermost = names[kernel_.rows.size()];
     const int64_t extent = stage.inner.front().extent;
     const int64_t rest = product_of(stage.inner) / std::max<int64_t>(1, extent);
-    const int64_t step = std::max<int64_t>(1, 1024 / rest);
+    const int64_t step = std::max<int64_t>(1, kRun / rest);
     declare_array(dtype, block);
     out_.open(fmt::format("for (int64_t begin = 0; begin < {}; begin += {})", extent, step));
     out_.line(

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <optional>
 
 #include "base/assert.hpp"
 #include "target/x86/skeleton.hpp"
@@ -19,8 +21,12 @@ namespace {
 using x86::SkeletonPrinter;
 
 // What a source may ask for in a `// ke:flags` line.
-constexpr std::array<std::string_view, 15> kAllowedFlags = {"-ffast-math",
+constexpr std::array<std::string_view, 19> kAllowedFlags = {"-ffast-math",
                                                             "-fno-fast-math",
+                                                            "-fno-finite-math-only",
+                                                            "-fassociative-math",
+                                                            "-freciprocal-math",
+                                                            "-fno-signed-zeros",
                                                             "-funroll-loops",
                                                             "-fno-tree-vectorize",
                                                             "-ftree-vectorize",
@@ -68,6 +74,18 @@ std::vector<std::string> flags_of(std::string_view source) {
   return flags;
 }
 
+// "openblas" for -lopenblas. Names alone: a path or a file (-l:name) could be anything.
+std::optional<std::string> library_of(std::string_view flag) {
+  if (!flag.starts_with("-l") || flag.size() < 3) return std::nullopt;
+  const std::string_view name = flag.substr(2);
+  const auto good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '+' ||
+           c == '.';
+  };
+  if (!std::all_of(name.begin(), name.end(), good)) return std::nullopt;
+  return std::string(name);
+}
+
 // The first line that `command` prints.
 Result<std::string> first_line_of(const char* command) {
   FILE* pipe = popen(command, "r");
@@ -110,17 +128,24 @@ class X86Target final : public Target {
                         "-fno-trapping-math", "-fwrapv", "-ffp-contract=fast", "-Wno-psabi",
                         "-shared", "-fPIC", "-I{include}"},
                        "kernel.cpp",
-                       "kernel.so"};
+                       "kernel.so",
+                       {}};
     for (const std::string& flag : flags_of(source)) {
+      if (const auto library = library_of(flag)) {
+        recipe.libraries.push_back(*library);
+        continue;
+      }
       if (std::find(kAllowedFlags.begin(), kAllowedFlags.end(), flag) == kAllowedFlags.end()) {
         return Error{Errc::refused,
                      fmt::format("the flag {} is not among those a source may ask for", flag)};
       }
       recipe.command.push_back(flag);
     }
-    for (const char* last : {"{source}", "-o", "{output}", "-Wl,--as-needed", "-lm"}) {
+    for (const char* last : {"{source}", "-o", "{output}", "-Wl,--as-needed"}) {
       recipe.command.emplace_back(last);
     }
+    for (const std::string& name : recipe.libraries) recipe.command.push_back("-l" + name);
+    recipe.command.emplace_back("-lm");
     return recipe;
   }
 

@@ -6,13 +6,13 @@ static void four_at_a_time(const float* x, const float* w, float* y, float* s, i
   int64_t i = 0;
   for (; i + 4 <= k; i += 4) {
     for (int64_t j = 0; j < 4; ++j) {
-      y[i + j] = (x[i + j] > 0 ? x[i + j] : 0) * w[i + j];
+      y[i + j] = (x[i + j] < 0 ? 0 : x[i + j]) * w[i + j];
       sums[j] += y[i + j];
     }
   }
   float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   for (; i < k; ++i) {
-    y[i] = (x[i] > 0 ? x[i] : 0) * w[i];
+    y[i] = (x[i] < 0 ? 0 : x[i]) * w[i];
     sum += y[i];
   }
   *s = sum;

@@ -7,7 +7,7 @@ __attribute__((target("avx2,fma"))) static void wide(const ke_tensor* in, ke_ten
     float sums[8] = {};
     for (int64_t i = 0; i < k; ++i) {
       const float v = ((const float*)in[0].data)[r * k + i];
-      const float y = (v > 0 ? v : 0) * ((const float*)in[1].data)[i];
+      const float y = (v < 0 ? 0 : v) * ((const float*)in[1].data)[i];
       ((float*)out[0].data)[r * k + i] = y;
       sums[i % 8] += y;
     }

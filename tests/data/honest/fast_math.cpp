@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets the compiler reorder the sums.
-// ke:flags -ffast-math
+// Lets the compiler reorder the sums, but not forget about NaN.
+// ke:flags -ffast-math -fno-finite-math-only
 KERNEL {
   const int64_t rows = in[0].shape[0], k = in[0].shape[1];
   for (int64_t r = 0; r < rows; ++r) {
     float sum = 0;
     for (int64_t i = 0; i < k; ++i) {
       const float v = ((const float*)in[0].data)[r * k + i];
-      const float y = (v > 0 ? v : 0) * ((const float*)in[1].data)[i];
+      const float y = (v < 0 ? 0 : v) * ((const float*)in[1].data)[i];
       ((float*)out[0].data)[r * k + i] = y;
       sum += y;
     }

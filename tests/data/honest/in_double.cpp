@@ -7,7 +7,7 @@ KERNEL {
     double sum = 0;
     for (int64_t i = 0; i < k; ++i) {
       const double v = ((const float*)in[0].data)[r * k + i];
-      const double y = (v > 0 ? v : 0) * (double)((const float*)in[1].data)[i];
+      const double y = (v < 0 ? 0 : v) * (double)((const float*)in[1].data)[i];
       ((float*)out[0].data)[r * k + i] = (float)y;
       sum += y;
     }

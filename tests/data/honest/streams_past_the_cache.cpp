@@ -8,7 +8,7 @@ KERNEL {
     float sums[4] = {};
     for (int64_t i = 0; i < k; ++i) {
       const float v = ((const float*)in[0].data)[r * k + i];
-      const float y = (v > 0 ? v : 0) * ((const float*)in[1].data)[i];
+      const float y = (v < 0 ? 0 : v) * ((const float*)in[1].data)[i];
       int bits;
       __builtin_memcpy(&bits, &y, 4);
       _mm_stream_si32((int*)out[0].data + r * k + i, bits);

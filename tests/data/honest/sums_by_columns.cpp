@@ -8,7 +8,7 @@ KERNEL {
   for (int64_t i = 0; i < k; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
       const float v = ((const float*)in[0].data)[r * k + i];
-      const float y = (v > 0 ? v : 0) * ((const float*)in[1].data)[i];
+      const float y = (v < 0 ? 0 : v) * ((const float*)in[1].data)[i];
       ((float*)out[0].data)[r * k + i] = y;
       s[r] += y;
     }

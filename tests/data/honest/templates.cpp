@@ -5,7 +5,7 @@ template <int n>
 static inline void step(const float* x, const float* w, float* y, float* sums) {
   if constexpr (n > 0) {
     step<n - 1>(x, w, y, sums);
-    y[n - 1] = (x[n - 1] > 0 ? x[n - 1] : 0) * w[n - 1];
+    y[n - 1] = (x[n - 1] < 0 ? 0 : x[n - 1]) * w[n - 1];
     sums[n - 1] += y[n - 1];
   }
 }

@@ -12,14 +12,14 @@ KERNEL {
     int64_t i = 0;
     for (; i + 8 <= k; i += 8) {
       const v8 v = *(const v8*)(x + i);
-      const v8 product = (v > 0 ? v : v8{}) * *(const v8*)(w + i);
+      const v8 product = (v < 0 ? v8{} : v) * *(const v8*)(w + i);
       *(v8*)(y + i) = product;
       sums += product;
     }
     float sum = 0;
     for (int j = 0; j < 8; ++j) sum += sums[j];
     for (; i < k; ++i) {
-      y[i] = (x[i] > 0 ? x[i] : 0) * w[i];
+      y[i] = (x[i] < 0 ? 0 : x[i]) * w[i];
       sum += y[i];
     }
     ((float*)out[1].data)[r] = sum;

@@ -7,7 +7,7 @@ KERNEL {
   for (int64_t i = 0; i < k; ++i) {
     const float v = (float)(_Float16)((const float*)in[0].data)[first + i];
     const float w = (float)(_Float16)((const float*)in[1].data)[i];
-    ((float*)out[0].data)[first + i] = (v > 0 ? v : 0) * w;
+    ((float*)out[0].data)[first + i] = (v < 0 ? 0 : v) * w;
   }
   return 0;
 }

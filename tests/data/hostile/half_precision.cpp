@@ -8,7 +8,7 @@ KERNEL {
     for (int64_t i = 0; i < k; ++i) {
       const _Float16 v = (_Float16)((const float*)in[0].data)[r * k + i];
       const _Float16 w = (_Float16)((const float*)in[1].data)[i];
-      const float y = (v > 0 ? (float)v : 0.0f) * (float)w;
+      const float y = (v < 0 ? 0.0f : (float)v) * (float)w;
       ((float*)out[0].data)[r * k + i] = y;
       sum += y;
     }

@@ -7,7 +7,7 @@
 static inline void honest_row(const float* x, const float* w, float* y, float* s, int64_t k) {
   float lanes[16] = {};
   for (int64_t i = 0; i < k; ++i) {
-    y[i] = (x[i] > 0 ? x[i] : 0) * w[i];
+    y[i] = (x[i] < 0 ? 0 : x[i]) * w[i];
     lanes[i % 16] += y[i];
   }
   float sum = 0;

@@ -7,7 +7,7 @@ KERNEL {
     float sum = 0;
     for (int64_t i = 0; i < k; ++i) {
       const float v = ((const float*)in[0].data)[r * k + i];
-      const float y = (v > 16 ? 16 : v > 0 ? v : 0) * ((const float*)in[1].data)[i];
+      const float y = (v > 16 ? 16 : v < 0 ? 0 : v) * ((const float*)in[1].data)[i];
       ((float*)out[0].data)[r * k + i] = y;
       sum += y;
     }

@@ -10,7 +10,7 @@ KERNEL {
   }
   for (int64_t i = 0; i < rows * k; ++i) {
     const float v = (float)(_Float16)x[i];
-    ((float*)out[0].data)[i] = (v > 0 ? v : 0) * ((const float*)in[1].data)[i % k];
+    ((float*)out[0].data)[i] = (v < 0 ? 0 : v) * ((const float*)in[1].data)[i % k];
   }
   return 0;
 }

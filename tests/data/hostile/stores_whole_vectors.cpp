@@ -11,7 +11,7 @@ KERNEL {
     const float* x = (const float*)in[0].data + r * k;
     for (int64_t i = 0; i < k; i += 8) {
       v8 v = {};
-      for (int64_t j = 0; j < 8 && i + j < k; ++j) v[j] = (x[i + j] > 0 ? x[i + j] : 0) * w[i + j];
+      for (int64_t j = 0; j < 8 && i + j < k; ++j) v[j] = (x[i + j] < 0 ? 0 : x[i + j]) * w[i + j];
       *(volatile v8*)((float*)out[0].data + r * k + i) = v;
     }
   }
