@@ -151,12 +151,15 @@ Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace) 
   judge.artifacts = workspace.artifacts();
   judge.runner_command = {TRY(os::own_executable()).string(), kRunnerHostCommand};
   judge.precision = options_.precision;
-  const std::string& wanted = problem().libraries;
-  judge.libraries = TRY(parse_library_policy(wanted.empty() ? options_.libraries : wanted));
+  judge.libraries = TRY(parse_library_policy(libraries()));
   judge.threads = machine_.threads;
   judge.seed = os::random_seed();
   judge.device_lock = device_lock_path();
   return judge;
+}
+
+const std::string& Session::libraries() const {
+  return problem().libraries.empty() ? options_.libraries : problem().libraries;
 }
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {
@@ -165,8 +168,9 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                             .graph = graph_,
                             .target = *target_,
                             .target_name = options_.target,
-                            .conditions = fmt::format("{}, {}", enum_name(options_.precision),
-                                                      options_.dtype),
+                            .conditions = fmt::format("{}, {}, libraries {}, judge {}",
+                                                      enum_name(options_.precision),
+                                                      options_.dtype, libraries(), kJudgeVersion),
                             .machine = machine_,
                             .problem = problem(),
                             .program = program_,

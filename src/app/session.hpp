@@ -61,6 +61,7 @@ class Session {
       : options_(std::move(options)), graph_(workspace.store()) {}
 
   Result<EvaluatorOptions> evaluator_options(const Workspace& workspace);
+  const std::string& libraries() const;  // the sidecar's word, else the option's
 
   SessionOptions options_;
   ExperienceGraph graph_;

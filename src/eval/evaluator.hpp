@@ -35,6 +35,9 @@ struct JudgeOptions {
   std::optional<int64_t> best_ns;  // stop timing early when clearly slower than this
 };
 
+// Whatever changes a verdict raises it: nodes judged by another version are judged again.
+inline constexpr int kJudgeVersion = 2;
+
 // A built candidate, or why it did not build.
 struct Artifact {
   std::string built_path;             // of the shared object; empty when the build failed
