@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
@@ -16,6 +17,7 @@
 #include "eval/judge_fixture.hpp"
 #include "eval/runner/host.hpp"
 #include "eval/runner/protocol.hpp"
+#include "eval/timing.hpp"
 #include "eval/self_test.hpp"
 
 namespace ke {
@@ -24,6 +26,16 @@ namespace {
 using judge_test::JudgeBench;
 using judge_test::kData;
 using judge_test::source_of;
+
+// A built kernel as the judge hands it into a room.
+os::FileDescriptor in_memory(const std::string& path) {
+  const std::string bytes = *os::read_file(path, 1 << 24);
+  const auto size = static_cast<int64_t>(bytes.size());
+  os::SharedMemory memory = std::move(*os::SharedMemory::create(size));
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  EXPECT_TRUE(memory.seal_future_writes());
+  return std::move(*memory.reopen_read_only());
+}
 
 TEST(Judge, MeasuresWhatItAccepts) {
   JudgeBench bench;
@@ -57,6 +69,51 @@ TEST(Judge, RefusesATimeInWhichTheMachineCannotMoveTheBytes) {
   const Evaluation evaluation = bench.judge(source_of(kData / "honest" / "plain.cpp"));
   EXPECT_EQ(evaluation.verdict, Verdict::implausible_time);
   EXPECT_FALSE(evaluation.measurement.has_value());
+}
+
+// What is subtracted was timed in a bad moment: the kernel then seems to take no time at all.
+TEST(Timing, MeasuresAnewBeforeItCallsATimeImpossible) {
+  JudgeBench bench;
+  const Result<Artifact> artifact =
+      bench.evaluator().build(source_of(kData / "honest" / "plain.cpp"));
+  ASSERT_TRUE(artifact);
+  os::SystemClock clock;
+  const std::unique_ptr<Oracle> oracle = make_fake_oracle(self_test_problem());
+  const Limits limits;
+  MachineProfile machine;
+  SetStore sets(*oracle, machine, limits, 1);
+  Baselines baselines(*oracle);
+  ASSERT_TRUE(baselines.stale());
+  ASSERT_TRUE(baselines.measure_all({1}));
+  const auto host = runner::Host::start(
+      {{os::own_executable()->string(), "__runner-host"}, limits, 1, &clock, {}});
+  ASSERT_TRUE(host) << host.error().to_string();
+  Result<runner::Runner> runner = (*host)->spawn();
+  ASSERT_TRUE(runner);
+  const auto loaded = runner->load(in_memory(artifact->built_path).get(), oracle->problem(),
+                                   std::chrono::seconds(10));
+  ASSERT_TRUE(loaded && !runner::failure_of(*loaded));
+  std::map<int32_t, EmptyBatch> empty_batches;
+  for (int32_t calls = 1; calls <= runner::kCallsPerBatchMax; ++calls) {
+    empty_batches[calls] = {int64_t{3'600'000'000'000}, 0};
+  }
+  const os::FileDescriptor fresh = in_memory(artifact->built_path);
+  const TimingOptions options{.oracle = oracle.get(),
+                              .clock = &clock,
+                              .host = host->get(),
+                              .sets = &sets,
+                              .baselines = &baselines,
+                              .empty_batches = &empty_batches,
+                              .machine = machine,
+                              .judge = {.effort = Effort::screen},
+                              .call_max = std::chrono::seconds(5),
+                              .first_estimate = std::chrono::microseconds(50),
+                              .kernel_fd = fresh.get()};
+  Rng rng(1);
+  const Result<TimingResult> timed = time_candidate(*runner, options, rng, nullptr);
+  ASSERT_TRUE(timed) << timed.error().to_string();
+  EXPECT_FALSE(timed->failure) << timed->failure->detail;
+  EXPECT_GT(timed->measurement.time_ns, 1000);
 }
 
 // Twice the calls take twice as long, so a floor that was estimated too high rejects nobody.
