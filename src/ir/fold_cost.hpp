@@ -22,7 +22,7 @@ struct Product {
   double depth = 1;  // multiply-adds of one result
   // Of convolutions: the axes from here on are places (they come from the left operand).
   size_t first_place = SIZE_MAX;
-  int64_t groups = 1;            // of axis 1: gathering can't merge channels of different groups
+  int64_t groups = 1;  // of axis 1: gathering can't merge channels of different groups
   double depth_of_all_places = 1;  // multiply-adds of one sum over all places
 };
 

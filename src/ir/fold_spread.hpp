@@ -20,9 +20,9 @@ struct Factor {
 
 struct Spread {
   std::vector<std::vector<Factor>> layout;  // of each dimension, outermost first
-  std::vector<int64_t> kept;    // of each axis: how many sums over parts of it the value needs
-  std::vector<bool> weighted;   // axes along which elements were scaled each by its own factor
-  int summed_by = -1;           // the last node that lessened `kept`; -1: none did
+  std::vector<int64_t> kept;   // of each axis: how many sums over parts of it the value needs
+  std::vector<bool> weighted;  // axes along which elements were scaled each by its own factor
+  int summed_by = -1;          // the last node that lessened `kept`; -1: none did
   bool operator==(const Spread&) const = default;
 
   static Spread of_result(const std::vector<int64_t>& extents);

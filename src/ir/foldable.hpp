@@ -11,8 +11,8 @@
 
 namespace ke::ir {
 
-// Operations (Node::flops) that the least form found needs not. What is found errs to sparing less
-// for products; pointwise work on a folded product's result is scaled down with it.
+// Operations (Node::flops) that the least form found does without. A fold that is not recognized
+// spares nothing; pointwise work on a folded product's result is scaled down with it.
 int64_t spared_flops(const Graph& graph);
 
 }  // namespace ke::ir

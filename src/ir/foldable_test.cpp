@@ -209,6 +209,12 @@ TEST(Foldable, TurnsAGlobalMeanOfAConvolutionIntoAProductOfSums) {
   EXPECT_EQ(Convolution(true, 2, 1, 17).left({2, 3}, {2, 6}), kInput + 2 * 2 * 6 * 4 * 9);
 }
 
+TEST(Foldable, LeavesAloneAConvolutionThatNothingSums) {
+  // Written as a scatter it computes more than it keeps, but no algebra spares that.
+  Convolution cropped(true, 1, 2, 7);
+  EXPECT_EQ(spared_flops(cropped.g.returning({cropped.y})), 0);
+}
+
 TEST(Foldable, SumsChannelsOfAConvolutionInItsWeights) {
   EXPECT_EQ(Convolution(false, 1, 0, 7).left({1}, {2, 7, 7}), kWeights + 2 * 2 * 49 * 4 * 9);
   // Channels of different groups have no weights in common: six become two, not one.
