@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
+from analysis import reduction_and_flops
 from problem import DTYPE_NAMES, LoadedProblem, normal_strides
 
 CONSTANT_ELEMENTS_MAX = 4096
@@ -176,8 +177,15 @@ class _Writer:
             self.of_node[node], results = ids, [i for i in ids if i is not None]
         else:
             raise ExportError(f"a result of {node.target} that is no tensor")
+        _, flops = reduction_and_flops(node)
         self.nodes.append(
-            {"op": str(node.target), "args": args, "kwargs": kwargs, "results": results}
+            {
+                "op": str(node.target),
+                "args": args,
+                "kwargs": kwargs,
+                "results": results,
+                "flops": int(flops),
+            }
         )
 
     def _arg(self, arg: Any) -> Any:

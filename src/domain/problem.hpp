@@ -40,9 +40,12 @@ struct Problem {
   bool float64_truth = true;       // false: the truth is in the problem's own precision
   int64_t longest_reduction = 1;   // L of the error budget
   int64_t flops = 0;               // of the graph as written (2 a multiply-add); 0 when unknown
+  int64_t spared_flops = 0;        // of these, what the least form found does without
   double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
   std::string libraries;           // the sidecar's library policy; empty: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
+
+  int64_t minimal_flops() const { return flops - spared_flops; }
   int64_t input_bytes() const;
   int64_t output_bytes() const;
 };

@@ -17,6 +17,7 @@
 #include "eval/floor.hpp"
 #include "eval/statistics.hpp"
 #include "eval/timing.hpp"
+#include "graph_writer.hpp"
 
 namespace ke {
 namespace {
@@ -312,6 +313,32 @@ TEST(Floor, IsTheSlowerOfMovingAndComputing) {
   EXPECT_EQ(physical_floor_ns(problem, machine, true), (int64_t{8} << 20) / 8);
   problem.flops = 1'000'000'000;
   EXPECT_EQ(physical_floor_ns(problem, machine, true), 10'000'000);
+}
+
+TEST(Floor, CountsTheLeastFormOfTheWork) {
+  Problem problem = problem_of(1 << 10, 1);
+  MachineProfile machine;
+  machine.flops_f32_all = 1e11;
+  problem.flops = 1'000'000'000;
+  problem.spared_flops = 900'000'000;
+  EXPECT_EQ(problem.minimal_flops(), 100'000'000);
+  EXPECT_EQ(physical_floor_ns(problem, machine, true), 1'000'000);
+}
+
+// A kernel may leave an input alone that nothing depends on: b and, as c - c, c.
+TEST(Floor, MovesNoInputThatNothingDependsOn) {
+  Problem problem = problem_of(1 << 20, 1);
+  problem.inputs = {vector_spec(1 << 20), vector_spec(1 << 20), vector_spec(1 << 20)};
+  testing_support::GraphWriter g;
+  const std::vector<int64_t> shape = {1 << 20};
+  const ir::ValueId a = g.input("a", shape), b = g.input("b", shape), c = g.input("c", shape);
+  g.call("aten.relu.default", {ir::Arg{b}}, shape);
+  const ir::ValueId zero = g.call("aten.sub.Tensor", {ir::Arg{c}, ir::Arg{c}}, shape);
+  problem.graph = g.returning({g.call("aten.add.Tensor", {ir::Arg{a}, ir::Arg{zero}}, shape)});
+  EXPECT_EQ(bytes_that_must_move(problem), 8 << 20);  // a and the output
+  MachineProfile machine;
+  machine.bandwidth_all = 8e9;
+  EXPECT_EQ(physical_floor_ns(problem, machine, true), 1 << 20);
 }
 
 TEST(Floor, CallsImpossibleOnlyWhatIs) {

@@ -54,7 +54,7 @@ class Evaluator {
   // Admission (D3): flags found by screening the problem with decoys. Done once, by the first call.
   virtual Result<std::vector<std::string>> admission_flags() = 0;
 
-  // Least time the hardware permits for this problem: max(bytes / bandwidth, flops / rate).
+  // Least time the hardware permits for this problem: max(bytes / bandwidth, minimal flops / rate).
   virtual int64_t floor_ns() const = 0;
 };
 

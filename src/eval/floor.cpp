@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "ir/needed.hpp"
+
 namespace ke {
 namespace {
 
@@ -24,25 +26,16 @@ bool picks(const ir::Graph& graph) {
   });
 }
 
-// Inputs that some node or output of the graph uses.
-int64_t used_input_bytes(const Problem& problem) {
+// Of the inputs that some output depends on.
+int64_t needed_input_bytes(const Problem& problem) {
+  if (!problem.graph) return problem.input_bytes();
   const ir::Graph& graph = *problem.graph;
-  std::vector<bool> used(graph.values.size(), false);
-  const auto mark = [&used](const ir::Arg& arg, const auto& self) -> void {
-    if (const auto* value = std::get_if<ir::ValueId>(&arg.data)) {
-      used[static_cast<size_t>(value->index)] = true;
-    } else if (const auto* list = std::get_if<std::vector<ir::Arg>>(&arg.data)) {
-      for (const ir::Arg& item : *list) self(item, self);
-    }
-  };
-  for (const ir::Node& node : graph.nodes) {
-    for (const ir::Arg& arg : node.args) mark(arg, mark);
-    for (const ir::NamedArg& arg : node.kwargs) mark(arg.value, mark);
-  }
-  for (ir::ValueId output : graph.outputs) used[static_cast<size_t>(output.index)] = true;
+  const ir::Needed needed = ir::needed_by_outputs(graph);
   int64_t bytes = 0;
   for (size_t i = 0; i < problem.inputs.size() && i < graph.inputs.size(); ++i) {
-    if (used[static_cast<size_t>(graph.inputs[i].value.index)]) bytes += problem.inputs[i].bytes();
+    if (needed.values[static_cast<size_t>(graph.inputs[i].value.index)]) {
+      bytes += problem.inputs[i].bytes();
+    }
   }
   return bytes;
 }
@@ -55,15 +48,16 @@ int64_t time_ns(double work, double rate) {
 
 int64_t bytes_that_must_move(const Problem& problem) {
   if (!problem.graph || picks(*problem.graph)) return problem.output_bytes();
-  return problem.output_bytes() + used_input_bytes(problem);
+  return problem.output_bytes() + needed_input_bytes(problem);
 }
 
 int64_t physical_floor_ns(const Problem& problem, const MachineProfile& machine, bool cold) {
-  const double bytes = static_cast<double>(problem.input_bytes() + problem.output_bytes());
+  const double bytes = static_cast<double>(needed_input_bytes(problem) + problem.output_bytes());
   const double bandwidth =
       cold ? machine.bandwidth_all : std::max(machine.bandwidth_llc_all, machine.bandwidth_all);
   const int64_t moving = time_ns(bytes, bandwidth);
-  const int64_t computing = time_ns(static_cast<double>(problem.flops), machine.flops_f32_all);
+  const int64_t computing =
+      time_ns(static_cast<double>(problem.minimal_flops()), machine.flops_f32_all);
   return std::max<int64_t>({1, moving, computing});
 }
 

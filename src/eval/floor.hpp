@@ -12,15 +12,16 @@
 
 namespace ke {
 
-// max(bytes / bandwidth, flops / rate) of one call whose data comes from memory (`cold`) or from
-// the last-level cache. At least 1.
+// max(bytes / bandwidth, minimal flops / rate) of one call whose data comes from memory (`cold`) or
+// from the last-level cache; dead inputs don't count. At least 1.
 int64_t physical_floor_ns(const Problem& problem, const MachineProfile& machine, bool cold);
 
 // A time that no kernel of this problem can have on this machine, however clever. 0: none known.
 int64_t impossible_below_ns(const Problem& problem, const MachineProfile& machine, bool cold);
 
-// Bytes that every right kernel must move: all outputs, and the inputs unless an operation of the
-// graph picks from its operands by position or index (then some input may never be needed).
+// Bytes that every right kernel must move: all outputs, and the inputs that they depend on, unless
+// an operation of the graph picks from its operands by position or index (then some input may never
+// be needed).
 int64_t bytes_that_must_move(const Problem& problem);
 
 }  // namespace ke

@@ -6,7 +6,7 @@
 //   {"values": [{"name", "dtype", "shape", "strides", "constant": [number, …]?}, …],
 //    "inputs": [{"value": id, "kind": "argument|parameter|buffer|random"}, …],
 //    "nodes": [{"op": "aten.add.Tensor", "args": [arg, …], "kwargs": [["alpha", arg], …],
-//               "results": [id, …]}, …],
+//               "results": [id, …], "flops": integer?}, …],
 //    "outputs": [id, …]}
 //
 // An arg is null, a boolean, an integer, a number with a point, {"float": "inf"|"-inf"|"nan"},
@@ -188,7 +188,9 @@ Result<Node> read_node(const Json& json, Definitions& definitions) {
   const Json args = TRY(fields.get_or<Json>("args", Json::array()));
   const Json kwargs = TRY(fields.get_or<Json>("kwargs", Json::array()));
   const Json results = TRY(fields.get<Json>("results"));
+  node.flops = TRY(fields.get_or<int64_t>("flops", 0));
   TRY(fields.finish());
+  if (node.flops < 0) return Error{Errc::invalid, "a node of the graph has negative work"};
   if (!args.is_array() || !kwargs.is_array() || !results.is_array()) {
     return Error{Errc::invalid, "args, kwargs and results of a node must be lists"};
   }
@@ -241,6 +243,14 @@ std::string declaration(const Value& value) {
                      fmt::join(value.shape, ", "));
 }
 
+void gather_operands(const Arg& arg, std::vector<ValueId>& found) {
+  if (const auto* value = std::get_if<ValueId>(&arg.data)) {
+    found.push_back(*value);
+  } else if (const auto* items = std::get_if<std::vector<Arg>>(&arg.data)) {
+    for (const Arg& item : *items) gather_operands(item, found);
+  }
+}
+
 }  // namespace
 
 Result<Graph> graph_from_json(const Json& json) {
@@ -268,6 +278,29 @@ Result<Graph> graph_from_json(const Json& json) {
   for (const Json& node : nodes) graph.nodes.push_back(TRY(read_node(node, definitions)));
   for (const Json& id : outputs) graph.outputs.push_back(TRY(definitions.use(id)));
   return graph;
+}
+
+const Value& value_of(const Graph& graph, ValueId id) {
+  return graph.values[static_cast<size_t>(id.index)];
+}
+
+int64_t element_count(const Value& value) {
+  int64_t count = 1;
+  for (const int64_t extent : value.shape) count *= extent;
+  return count;
+}
+
+std::vector<ValueId> operands_of(const Node& node) {
+  std::vector<ValueId> found;
+  for (const Arg& arg : node.args) gather_operands(arg, found);
+  for (const NamedArg& arg : node.kwargs) gather_operands(arg.value, found);
+  return found;
+}
+
+std::string_view operation_of(const Node& node) {
+  std::string_view name = node.op;
+  if (const size_t space = name.find('.'); space != name.npos) name.remove_prefix(space + 1);
+  return name.substr(0, name.find('.'));
 }
 
 std::string print(const Graph& graph) {

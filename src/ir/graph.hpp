@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct Node {
   std::vector<Arg> args;
   std::vector<NamedArg> kwargs;
   std::vector<ValueId> results;
+  int64_t flops = 0;  // as written, a multiply-add counted as two; 0: unknown or none
 };
 
 struct GraphInput {
@@ -67,5 +69,11 @@ struct Graph {
 
 Result<Graph> graph_from_json(const Json& json);
 std::string print(const Graph& graph);  // one line a node, for people and goldens
+
+const Value& value_of(const Graph& graph, ValueId id);
+int64_t element_count(const Value& value);
+// Every tensor that the node reads, in order, those in lists and keywords among them.
+std::vector<ValueId> operands_of(const Node& node);
+std::string_view operation_of(const Node& node);  // "add" of "aten.add.Tensor"
 
 }  // namespace ke::ir

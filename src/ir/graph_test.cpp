@@ -66,6 +66,22 @@ TEST(Graph, RefusesAnUndefinedOutput) {
   EXPECT_EQ(refusal(json), "value 'y' is used before it is defined");
 }
 
+TEST(Graph, ReadsTheWorkOfANodeWhereItIsGiven) {
+  Json json = good();
+  EXPECT_EQ(graph_from_json(json)->nodes[0].flops, 0);
+  json["nodes"][0]["flops"] = 12;
+  EXPECT_EQ(graph_from_json(json)->nodes[0].flops, 12);
+  json["nodes"][0]["flops"] = -1;
+  EXPECT_EQ(refusal(json), "a node of the graph has negative work");
+}
+
+TEST(Graph, NamesOperationsAndFindsOperandsInLists) {
+  const Result<Graph> graph = graph_from_json(good());
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(operation_of(graph->nodes[0]), "foo");
+  EXPECT_EQ(operands_of(graph->nodes[0]), (std::vector<ValueId>{{0}, {1}}));
+}
+
 TEST(Graph, RefusesATensorTooLargeToExist) {
   Json json = good();
   json["values"][0]["shape"] = {int64_t{1} << 40, int64_t{1} << 40};

@@ -185,6 +185,23 @@ TEST_F(OracleTest, PassesParametersThenBuffersOnceAndKeepsThemApartPerSet) {
   EXPECT_EQ(element<int64_t>(nominal.inputs.at(8), 0), 0);
 }
 
+TEST_F(OracleTest, FlagsWhatFoldsToFarLessWork) {
+  const auto summed = start("summed_product.py");
+  ASSERT_TRUE(summed);
+  const Problem& problem = summed->problem();
+  EXPECT_EQ(problem.flags, std::vector<std::string>{"foldable"});
+  // As written: the product, its halves and their sum; at least: the weights' sum, which is used in
+  // 64 dot products, and one halving for each of them.
+  const int64_t product = 2 * 64 * 128 * 96, halves = 64 * 96, sum = 64 * 96;
+  EXPECT_EQ(problem.flops, product + halves + sum);
+  EXPECT_EQ(problem.minimal_flops(), 128 * 96 + 2 * 64 * 128 + 2 * 64);
+
+  const auto norm = start("linear_norm.py");  // a norm is not linear; its statistics are dead code
+  ASSERT_TRUE(norm);
+  EXPECT_EQ(norm->problem().flags, std::vector<std::string>{});
+  EXPECT_LE(norm->problem().minimal_flops(), norm->problem().flops);
+}
+
 TEST_F(OracleTest, DoesNotGradeTies) {
   const auto oracle = start("argmax_behind_product.py");
   ASSERT_TRUE(oracle);

@@ -3,7 +3,10 @@
 // Decoders for the schema that py/kernelevolve/description.py and oracle.py write.
 #include "oracle/protocol.hpp"
 
+#include <algorithm>
+
 #include "base/json.hpp"
+#include "ir/foldable.hpp"
 
 namespace ke::oracle {
 
@@ -13,6 +16,19 @@ Result<std::vector<TensorSpec>> decode_specs(const Json& json) {
   std::vector<TensorSpec> specs;
   for (const Json& spec : json) specs.push_back(TRY(decode_tensor_spec(spec)));
   return specs;
+}
+
+// Algebra alone makes such a problem twice as fast: its speed-ups say little about kernels. What
+// spares less (a statistic nobody reads, one product of many) lowers the floor without a flag.
+constexpr double kFoldableShare = 0.5;
+
+void note_spared_work(Problem& problem) {
+  problem.spared_flops = std::clamp<int64_t>(ir::spared_flops(*problem.graph), 0,
+                                             std::max<int64_t>(problem.flops, 0));
+  const double least = kFoldableShare * static_cast<double>(problem.flops);
+  if (problem.flops > 0 && static_cast<double>(problem.minimal_flops()) <= least) {
+    problem.flags.push_back("foldable");
+  }
 }
 
 // Hands out received descriptors in order.
@@ -97,6 +113,7 @@ Result<Description> decode_description(const Json& json) {
     Result<ir::Graph> read = ir::graph_from_json(*graph);
     if (read) {
       problem.graph = std::move(*read);
+      note_spared_work(problem);
     } else {
       problem.graph_error = read.error().to_string();
     }

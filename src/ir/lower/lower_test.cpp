@@ -9,58 +9,15 @@
 #include <algorithm>
 
 #include "golden.hpp"
-#include "ir/lower/shapes.hpp"
+#include "graph_writer.hpp"
 
 namespace ke::ir {
 namespace {
 
+using testing_support::GraphWriter;
+using testing_support::integer;
+using testing_support::list;
 using testing_support::matches_golden;
-
-// Writes graphs call by call.
-class GraphWriter {
- public:
-  ValueId input(std::string name, std::vector<int64_t> shape, DType dtype = DType::float32) {
-    const ValueId id = declare(std::move(name), std::move(shape), dtype);
-    graph_.inputs.push_back({id, InputKind::argument});
-    return id;
-  }
-
-  ValueId declare(std::string name, std::vector<int64_t> shape, DType dtype = DType::float32) {
-    std::vector<int64_t> strides = contiguous_strides(shape);
-    Value value;
-    value.name = std::move(name);
-    value.dtype = dtype;
-    value.shape = std::move(shape);
-    value.strides = std::move(strides);
-    graph_.values.push_back(std::move(value));
-    return ValueId{static_cast<int>(graph_.values.size()) - 1};
-  }
-
-  ValueId call(std::string op, std::vector<Arg> args, std::vector<int64_t> shape,
-               DType dtype = DType::float32, std::vector<NamedArg> kwargs = {}) {
-    std::string name = op.substr(5, op.find('.', 5) - 5);
-    const ValueId id = declare(std::move(name), std::move(shape), dtype);
-    graph_.nodes.push_back({std::move(op), std::move(args), std::move(kwargs), {id}});
-    return id;
-  }
-
-  void also_returns(ValueId id) { graph_.nodes.back().results.push_back(id); }
-
-  Graph returning(std::vector<ValueId> outputs) {
-    graph_.outputs = std::move(outputs);
-    return graph_;
-  }
-
- private:
-  Graph graph_;
-};
-
-Arg list(std::vector<int64_t> numbers) {
-  std::vector<Arg> items;
-  for (const int64_t number : numbers) items.push_back(Arg{number});
-  return Arg{std::move(items)};
-}
-Arg integer(int64_t number) { return Arg{number}; }
 
 std::string lowered(const Graph& graph) {
   const Result<Program> program = lower(graph);
