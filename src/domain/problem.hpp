@@ -26,6 +26,14 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+// How PyTorch draws the numbers of an input of the kind `random`: a method of torch.Tensor that
+// fills an empty one, and its parameters. "bernoulli_" {0.7}.
+struct Draw {
+  std::string method;
+  std::vector<double> parameters;
+  bool operator==(const Draw&) const = default;
+};
+
 // What arithmetic counts as right (DESIGN D3).
 enum class Precision : uint8_t { strict, ieee, tf32, kernelbench };
 
@@ -42,12 +50,15 @@ struct Problem {
   int64_t flops = 0;               // of the graph as written (2 a multiply-add); 0 when unknown
   double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
+  std::vector<Draw> draws;         // one an input of the kind `random`, in order
   int64_t input_bytes() const;
   int64_t output_bytes() const;
 };
 
 Json encode(const TensorSpec& spec);
 Result<TensorSpec> decode_tensor_spec(const Json& json);
+Json encode(const Draw& draw);
+Result<Draw> decode_draw(const Json& json);
 
 }  // namespace ke
 

@@ -3,6 +3,8 @@
 // Decoders for the schema that py/kernelevolve/description.py and oracle.py write.
 #include "oracle/protocol.hpp"
 
+#include <algorithm>
+
 #include "base/json.hpp"
 
 namespace ke::oracle {
@@ -13,6 +15,18 @@ Result<std::vector<TensorSpec>> decode_specs(const Json& json) {
   std::vector<TensorSpec> specs;
   for (const Json& spec : json) specs.push_back(TRY(decode_tensor_spec(spec)));
   return specs;
+}
+
+// How each input of the kind `random` is drawn.
+Result<std::vector<Draw>> decode_draws(const Json& json, const std::vector<TensorSpec>& inputs) {
+  std::vector<Draw> draws;
+  for (const Json& draw : json) draws.push_back(TRY(decode_draw(draw)));
+  const auto is_drawn = [](const TensorSpec& s) { return s.kind == ir::InputKind::random; };
+  const auto drawn = std::count_if(inputs.begin(), inputs.end(), is_drawn);
+  if (drawn != std::ssize(draws)) {
+    return Error{Errc::internal, "the oracle's draws do not fit the problem's inputs"};
+  }
+  return draws;
 }
 
 // Hands out received descriptors in order.
@@ -87,6 +101,7 @@ Result<Description> decode_description(const Json& json) {
   problem.flops = TRY(fields.get<int64_t>("flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
+  problem.draws = TRY(decode_draws(TRY(fields.get<Json>("draws")), problem.inputs));
   description.mutated = TRY(fields.get<std::vector<std::string>>("mutated"));
   description.reassigned = TRY(fields.get<std::vector<std::string>>("reassigned"));
   const Json* graph = fields.find("graph");

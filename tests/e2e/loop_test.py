@@ -35,6 +35,29 @@ extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor
 """
 
 
+DROPOUT = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(96, 128)
+        self.dropout = nn.Dropout(0.3)
+
+    def forward(self, x):
+        y = self.dropout(torch.relu(self.linear(x)))
+        y = y + torch.rand_like(y) * torch.randn(64, 1)
+        return y * torch.bernoulli(torch.sigmoid(x[:, :1]))
+
+def get_inputs():
+    return [torch.randn(64, 96)]
+
+def get_init_inputs():
+    return []
+"""
+
+
 class Loop(Case):
     def setUp(self) -> None:
         super().setUp()
@@ -151,6 +174,41 @@ class Loop(Case):
                 other = torch.randn(3, 5)
                 assert torch.equal(model(other), torch.relu(other))
             assert len(caught) == 1, "an unproved shape must warn once and fall back"
+        """,
+        )
+        used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(used.returncode, 0, used.stderr)
+
+    def test_what_forward_draws_is_handed_to_kernels_and_drawn_by_the_exported_module(self) -> None:
+        self.write("dropout.py", DROPOUT)
+        result = self.run_json("optimize", "dropout.py", "--steps", 4, "--seed", 1)
+        self.assertEqual(result["verdict"], "accepted")
+        self.assertIn("random", result["flags"])
+        ran = self.run_binary("export", result["node"], "--as", "module", "--out", "module")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        manifest = json.loads((self.folder / "module/manifest.json").read_text())
+        drawn = [spec["name"] for spec in manifest["inputs"] if spec["kind"] == "random"]
+        self.assertEqual(drawn, ["draw0", "draw1", "draw2", "draw3"])
+        self.assertEqual(manifest["draws"][0], {"method": "bernoulli_", "parameters": [0.7]})
+        script = self.write(
+            "use.py",
+            """
+            import sys, warnings
+            import torch
+            sys.path.insert(0, "module")
+            import problem_dropout as module
+            warnings.simplefilter("error")
+            old, new = module.Model(), module.ModelNew()
+            new.load_state_dict(old.state_dict())
+            x = torch.randn(64, 96)
+            with torch.no_grad():
+                torch.manual_seed(7)
+                expected = old(x), old(x)
+                torch.manual_seed(7)
+                found = new(x), new(x)
+            for e, f in zip(expected, found):
+                assert torch.allclose(e, f, atol=1e-5), (e - f).abs().max()
+            assert not torch.equal(found[0], found[1]), "every call must draw anew"
         """,
         )
         used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
