@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-from draws import FIXED, NAMED, REFUSED, fill_of, hides_draws, probabilities
+from draws import FIXED, NAMED, fill_of, hides_draws, probabilities
 from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, normal_strides
 
@@ -44,7 +44,7 @@ def trace(model: torch.nn.Module, arguments: list[Any]) -> torch.export.Exported
     with torch.no_grad():
         program = torch.export.export(model, tuple(arguments), strict=False)
         table = torch.export.default_decompositions()
-        for name in (*KEPT_WHOLE, *FIXED, *NAMED, *REFUSED):
+        for name in (*KEPT_WHOLE, *FIXED, *NAMED):
             packet = getattr(torch.ops.aten, name)
             for overload in packet.overloads():
                 table.pop(getattr(packet, overload), None)
