@@ -212,10 +212,11 @@ class Replay(TorchDispatchMode):
 def _blank(target: Any, args: Any, kwargs: Any) -> torch.Tensor:
     """The tensor that a call would return, not yet filled."""
     given = _arguments(target, args, kwargs)
+    # As given: the schema's default of a type is no torch.dtype.
     options = {
-        key: given[key]
+        key: kwargs[key]
         for key in ("dtype", "layout", "device", "pin_memory", "memory_format")
-        if given.get(key) is not None
+        if kwargs.get(key) is not None
     }
     if "self" in given:
         return torch.empty_like(given["self"], **options)
