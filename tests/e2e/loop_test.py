@@ -35,6 +35,23 @@ extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor
 """
 
 
+DECIDES = "nn.functional.dropout(x if float(x[0, 0]) > -1e30 else -x, 0.3)"
+
+DROPS = """
+#include "kernelevolve/kernel.h"
+
+extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor* outputs,
+                         int32_t output_count, ke_context*) {
+  if (input_count != 2 || output_count != 1 || inputs[1].dtype_code != KE_DTYPE_BOOL) return 1;
+  const float* x = static_cast<const float*>(inputs[0].data);
+  const bool* mask = static_cast<const bool*>(inputs[1].data);
+  float* y = static_cast<float*>(outputs[0].data);
+  for (int64_t k = 0; k < 64 * 1000; ++k) y[k] = KEPT ? x[k] * (1 / 0.7f) : 0;
+  (void)mask;
+  return 0;
+}
+"""
+
 DROPOUT = """
 import torch
 import torch.nn as nn
@@ -178,6 +195,15 @@ class Loop(Case):
         )
         used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(used.returncode, 0, used.stderr)
+
+    def test_a_kernel_written_by_hand_reads_what_forward_draws(self) -> None:
+        # No graph says what this computes: only the kernel by hand can.
+        self.write("draws.py", RELU.replace("torch.relu(x)", DECIDES))
+        self.write("good.cpp", DROPS.replace("KEPT", "mask[k]"))
+        self.assertEqual(self.run_json("verify", "draws.py", "good.cpp")["verdict"], "accepted")
+        self.write("wrong.cpp", DROPS.replace("KEPT", "(k % 10 < 7)"))
+        wrong = self.run_json("verify", "draws.py", "wrong.cpp", code=1)
+        self.assertEqual(wrong["verdict"], "wrong_output")
 
     def test_what_forward_draws_is_handed_to_kernels_and_drawn_by_the_exported_module(self) -> None:
         self.write("dropout.py", DROPOUT)
