@@ -5,9 +5,11 @@
  *
  * A kernel exports ke_launch. It may export ke_scratch_bytes or ke_scratch_bytes_for; the latter
  * wins. Inputs are read-only: a store to one faults. Inputs come as the tensor arguments of
- * forward() in order, then parameters, then buffers, then hoisted random draws. Outputs are fresh,
- * contiguous and hold unspecified bytes. `data` and `scratch` are 64-byte aligned. All work happens
- * inside the call, and weights may change between calls.
+ * forward() in order, then parameters, then buffers, then what forward() draws at random, in order
+ * of the calls: dropout's mask as booleans (1 = kept, not yet scaled), the numbers of rand, randn
+ * and their like, uniform numbers for bernoulli with a tensor of probabilities. A kernel draws
+ * nothing itself. Outputs are fresh, contiguous and hold unspecified bytes. `data` and `scratch`
+ * are 64-byte aligned. All work happens inside the call, and weights may change between calls.
  */
 #ifndef KERNELEVOLVE_KERNEL_H_
 #define KERNELEVOLVE_KERNEL_H_

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from draws import fill_of
+
 if TYPE_CHECKING:
     from export import ExportedGraph
 
@@ -54,13 +56,6 @@ ACCUMULATES = _words(
     scatter_add scatter_reduce std sum upsample_bilinear2d var var_mean
     """
 )
-RANDOM = _words(
-    """
-    bernoulli cauchy dropout exponential geometric log_normal multinomial native_dropout normal
-    normal_functional rand rand_like randint randint_like randn randn_like randperm
-    rrelu_with_noise rrelu_with_noise_functional uniform
-    """
-)
 
 
 @dataclass
@@ -74,7 +69,6 @@ class Analysis:
     longest_reduction: int
     flops: int
     outputs: list[OutputTraits]
-    random: list[str]  # operations that draw random numbers
 
 
 def op_name(node: torch.fx.Node) -> str:
@@ -168,6 +162,10 @@ def _flows(graph: ExportedGraph) -> dict[torch.fx.Node, tuple[bool, bool, bool]]
                 source, index = node.args[0], node.args[1]
                 which = JUMPS.get(op_name(source), -1)  # type: ignore[arg-type]
                 jumps = jumps or (which == index and rounded)
+            elif (fill := fill_of(node.target, node.args, node.kwargs)) is not None:
+                # Drawn numbers are exact; probabilities that they are compared with need not be.
+                jumps = fill.compared and (jumps or rounded)
+                product, rounded = fill.compared and product, False
             else:
                 to_integer = name == "_to_copy" and not _meta(node).is_floating_point()
                 whole = name in JUMPS and JUMPS[name] is None
@@ -179,17 +177,15 @@ def _flows(graph: ExportedGraph) -> dict[torch.fx.Node, tuple[bool, bool, bool]]
 
 
 def analyse(graph: ExportedGraph) -> Analysis:
-    longest, flops, random = 1, 0, []
+    longest, flops = 1, 0
     for node in graph.program.graph.nodes:
         if node.op != "call_function" or not hasattr(node.target, "_schema"):
             continue
         length, work = reduction_and_flops(node)
         longest, flops = max(longest, length), flops + work
-        if op_name(node) in RANDOM:
-            random.append(op_name(node))
     flows = _flows(graph)
     outputs = [
         OutputTraits(behind_product=flows[node][1], jumps=flows[node][2])
         for node in graph.node_of_output
     ]
-    return Analysis(int(longest), int(flops), outputs, random)
+    return Analysis(int(longest), int(flops), outputs)

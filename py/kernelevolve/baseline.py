@@ -8,6 +8,8 @@ answers: RUNG, or FAILED followed by an error message.
 What a set's last call returned is kept until the set's next one, so that results rotate through as
 much memory as a candidate's outputs do: a result dropped at once would be written to the same block
 again, which is still in the cache.
+
+Random numbers are drawn as the problem is written, by PyTorch's generator within the call.
 """
 
 from __future__ import annotations
@@ -109,9 +111,7 @@ class CompiledBaseline:
         self.compiled = torch.compile(lambda model, *arguments: model(*arguments))
         for seed in range(2):
             arguments, _ = problem.draw(self.options.seed + seed)
-            state = dict(problem.model.named_parameters()) | dict(problem.model.named_buffers())
-            rest = [state[s.name].detach() for s in problem.inputs if s.kind != "argument"]
-            bound = BoundModel(problem, [t.clone() for t in arguments + rest])
+            bound = BoundModel(problem, [t.clone() for t in arguments + problem.state()])
             self.compiled(bound.model, *bound.arguments)
 
     def _receive_sets(self, wanted: list[int]) -> None:
@@ -161,8 +161,9 @@ class CompileProcess:
 
     def share(self, number: int, made: InputSet) -> None:
         if not made.shared:
-            message = {"do": "set", "set": number, "offsets": [f.offset for f in made.files]}
-            self.channel.send(message, [f.fd for f in made.files])
+            files = made.files_of_baseline
+            message = {"do": "set", "set": number, "offsets": [f.offset for f in files]}
+            self.channel.send(message, [f.fd for f in files])
             made.shared = True
 
     def release(self, number: int, made: InputSet) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from draws import Replay
 from problem import LoadedProblem
 
 
@@ -32,7 +33,10 @@ def _bind(problem: LoadedProblem, tensors: list[torch.Tensor]) -> torch.nn.Modul
 
 
 class BoundModel:
-    """model(*arguments) is the call. Whatever forward() mutates is private here and restorable."""
+    """model(*arguments) is the call. Whatever forward() mutates is private here and restorable.
+
+    Calling the object itself gives forward() the draws among the tensors.
+    """
 
     def __init__(self, problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
         own = list(tensors)
@@ -44,6 +48,8 @@ class BoundModel:
         with problem.blame("copying of Model"):
             self.model = _bind(problem, own)
         self.arguments = problem.call_arguments(own[: problem.argument_count()])
+        self._path, self._draws = problem.options.path, problem.draws
+        self._numbers = own[len(own) - len(problem.draws) :]
         self._attributes: list[tuple[torch.nn.Module, str, Any]] = []
         for module in self.model.modules():
             for key, value in vars(module).items():
@@ -59,7 +65,12 @@ class BoundModel:
             setattr(module, key, copy.deepcopy(saved))
 
     def __call__(self) -> Any:
-        return self.model(*self.arguments)
+        if not self._draws:
+            return self.model(*self.arguments)
+        with Replay(self._path, self._draws, self._numbers) as replay:
+            result = self.model(*self.arguments)
+        replay.finish()
+        return result
 
 
 def _widen(value: Any) -> Any:

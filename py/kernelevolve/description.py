@@ -9,43 +9,32 @@ import torch
 
 from analysis import Analysis, OutputTraits, analyse
 from binding import BoundModel, bind_float64, float64_default, observe_state, record_changes
-from export import ExportedGraph, ExportError, export_graph
+from draws import CHANGES, Draw, Recorder, drawing_nothing, refusing
+from export import ExportedGraph, ExportError, draws_numbers, trace, write_graph
 from failure import ProblemError, one_line
 from memory import dense_strides
-from problem import DTYPE_NAMES, LoadedProblem, output_tensors
+from problem import DTYPE_NAMES, LoadedProblem, numbered, output_tensors
 from truth import ROUNDOFF
 
 REAL_BYTES_MAX = 1 << 26  # larger problems are observed and tried in float64 without real data
 REAL_FLOPS_MAX = 1 << 30
 
 
-def _state(problem: LoadedProblem) -> list[torch.Tensor]:
-    named = dict(problem.model.named_parameters()) | dict(problem.model.named_buffers())
-    return [named[s.name].detach() for s in problem.inputs if s.kind != "argument"]
-
-
 def describe_problem(problem: LoadedProblem) -> tuple[dict[str, Any], list[OutputTraits], bool]:
     """The description as JSON, what the outputs are like, and whether float64 works."""
     arguments, _ = problem.draw(problem.options.seed)
-    tensors = arguments + _state(problem)
+    tensors = arguments + problem.state()
     exported, why = _export(problem, tensors)
+    tensors += problem.make_draws(numbered(problem.options.seed, 0, "draws"))
     if exported is None:
         _try_forward(problem, tensors)
-        analysis = Analysis(1, 0, [OutputTraits() for _ in problem.outputs], [])
+        analysis = Analysis(1, 0, [OutputTraits() for _ in problem.outputs])
     else:
         problem.mutated |= exported.mutated
         problem.outputs = [(fake.dtype, list(fake.shape)) for fake in exported.outputs]
         analysis = analyse(exported)
-        if analysis.random:
-            problem.flags.append("random")
-        elif _is_small(tensors, analysis) or not problem.outputs:
+        if _is_small(tensors, analysis) or not problem.outputs:
             _try_forward(problem, tensors)  # sees attributes that export forgives
-    if "random" in problem.flags:
-        drawn = f" ({analysis.random[0]})" if analysis.random else ""
-        raise ProblemError(
-            f"{problem.options.path}: forward() draws random numbers{drawn}, which is not "
-            "supported yet; draw them in get_inputs() and pass them in"
-        )
     wide = _works_in_float64(problem, tensors, _is_small(tensors, analysis))
     return _encode(problem, exported, why, analysis, wide), analysis.outputs, wide
 
@@ -53,28 +42,68 @@ def describe_problem(problem: LoadedProblem) -> tuple[dict[str, Any], list[Outpu
 def _export(
     problem: LoadedProblem, tensors: list[torch.Tensor]
 ) -> tuple[ExportedGraph | None, str]:
+    """The graph, or None and why there is none. Also finds out what forward() draws."""
+    program, why = None, ""
     try:
         # A copy, because export may leave fake tensors in attributes of the module.
         bound = BoundModel(problem, tensors)
-        return export_graph(problem, bound.model, bound.arguments), ""
+        program = trace(bound.model, bound.arguments)
     except ProblemError:
         raise
+    except Exception as error:  # noqa: BLE001  forward() is tried for real next
+        why = one_line(f"{type(error).__name__}: {error}")
+    if program is None:
+        problem.hoist(_observe(problem, tensors))
+        return None, why
+    with refusing(problem.options.path):
+        drawing = draws_numbers(program)
+    if drawing:
+        problem.hoist(_observe_shapes(problem, tensors))
+    try:
+        return write_graph(problem, program), ""
     except ExportError as error:
         return None, f"the graph holds {error}"
-    except Exception as error:  # noqa: BLE001  forward() is tried for real next
+    except Exception as error:  # noqa: BLE001  an odd program costs the graph alone
         return None, one_line(f"{type(error).__name__}: {error}")
+
+
+def _observe_shapes(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[Draw]:
+    """What forward() draws, without computing: what can be exported decides nothing by data."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            bound = BoundModel(problem, [mode.from_tensor(t) for t in tensors])
+            with Recorder(problem.options.path) as recorder:
+                bound()
+    except ProblemError:
+        raise
+    except Exception:  # noqa: BLE001  an operation that knows no fakes
+        return _observe(problem, tensors)
+    return recorder.draws
+
+
+def _observe(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[Draw]:
+    """What forward() draws in a real call; when it does, a second call must draw the same."""
+    found: list[list[Draw]] = []
+    while not found or (found[0] and len(found) < 2):
+        bound = BoundModel(problem, [t.clone() for t in tensors])
+        with problem.blame("forward()"), Recorder(problem.options.path) as recorder:
+            bound()
+        found.append(recorder.draws)
+    if found[0] != found[-1]:
+        raise ProblemError(f"{problem.options.path}: {CHANGES}")
+    return found[0]
 
 
 def _try_forward(problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
     """Runs forward() for real: its faults are the problem's; notes what it changes."""
     bound = BoundModel(problem, [t.clone() for t in tensors])
-    before, random_before = observe_state(problem, bound), torch.get_rng_state()
-    with problem.blame("forward()"):
+    before = observe_state(problem, bound)
+    with problem.blame("forward()"), drawing_nothing(problem.options.path):
         outputs = output_tensors(problem.options.path, bound())
     record_changes(problem, before, observe_state(problem, bound))
     problem.outputs = [(tensor.dtype, list(tensor.shape)) for tensor in outputs]
-    if not torch.equal(random_before, torch.get_rng_state()):
-        problem.flags.append("random")
 
 
 def _is_small(tensors: list[torch.Tensor], analysis: Analysis) -> bool:
@@ -126,6 +155,7 @@ def _encode(
         "flops": analysis.flops,
         "unit_roundoff": min((ROUNDOFF[d] for d in floats), default=2.0**-24),
         "flags": problem.flags,
+        "draws": [draw.encode() for draw in problem.draws],
         "mutated": sorted(problem.mutated),
         "reassigned": sorted(problem.reassigned),
     }

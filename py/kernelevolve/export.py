@@ -2,7 +2,8 @@
 """The problem as a graph of core ATen operations, by torch.export, written as plain JSON values.
 
 Schema: see src/ir/graph.cpp. Recurrent operations stay whole, because their decomposition unrolls
-the time loop.
+the time loop. Operations that draw random numbers stay whole, too: each is replaced by an input of
+the kind `random`, in the order in which forward() draws (draws.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from analysis import reduction_and_flops
+from draws import FIXED, NAMED, fill_of, hides_draws, probabilities
+from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, normal_strides
 
 CONSTANT_ELEMENTS_MAX = 4096
@@ -37,18 +40,41 @@ class ExportedGraph:
     mutated: set[str]  # names of parameters, buffers and arguments that forward() writes
 
 
-def export_graph(
-    problem: LoadedProblem, model: torch.nn.Module, arguments: list[Any]
-) -> ExportedGraph:
-    """Raises ExportError, ProblemError never; anything else comes from torch or the user's code."""
+def trace(model: torch.nn.Module, arguments: list[Any]) -> torch.export.ExportedProgram:
+    """The program in core ATen operations. What is raised comes from torch or from the model."""
     with torch.no_grad():
         program = torch.export.export(model, tuple(arguments), strict=False)
         table = torch.export.default_decompositions()
-        for name in KEPT_WHOLE:
+        for name in (*KEPT_WHOLE, *FIXED, *NAMED):
             packet = getattr(torch.ops.aten, name)
             for overload in packet.overloads():
                 table.pop(getattr(packet, overload), None)
-        program = program.run_decompositions(table)
+        table[torch.ops.aten.native_dropout.default] = _dropout
+        return program.run_decompositions(table)
+
+
+def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Dropout as PyTorch computes it on the CPU: with noise from bernoulli."""
+    if not train or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+    noise = torch.ops.aten.bernoulli.p(torch.empty_like(x), 1 - p)
+    return x * (noise / (1 - p)), noise.bool()
+
+
+def draws_numbers(program: torch.export.ExportedProgram) -> bool:
+    """Whether forward() draws, be it inside an operation kept whole. Raises Unsupported."""
+    return any(
+        fill_of(node.target, node.args, node.kwargs) is not None
+        or hides_draws(node.target, node.args, node.kwargs)
+        for node in program.graph.nodes
+        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+    )
+
+
+def write_graph(problem: LoadedProblem, program: torch.export.ExportedProgram) -> ExportedGraph:
+    """The program as JSON, with problem.draws as inputs. Raises ExportError."""
     return _Writer(problem, program).write()
 
 
@@ -60,6 +86,8 @@ class _Writer:
         self.of_node: dict[torch.fx.Node, int | list[int | None]] = {}
         self.input_values: dict[str, int] = {}  # contract name -> value
         self.nodes: list[dict[str, Any]] = []
+        drawn = [spec for spec in problem.inputs if spec.kind == "random"]
+        self.draws = list(zip(problem.draws, drawn, strict=True))  # those still to come
 
     def write(self) -> ExportedGraph:
         self._placeholders()
@@ -71,6 +99,8 @@ class _Writer:
                 if not isinstance(tensor, torch.Tensor):
                     raise ExportError(f"a graph inside the graph ({node.target})")
                 self.of_node[node] = self._constant(node.name, tensor)
+        if self.draws:
+            raise ExportError("fewer random draws than forward() makes")
         outputs, nodes, mutated = self._outputs()
         inputs = []
         for spec in self.problem.inputs:
@@ -131,10 +161,13 @@ class _Writer:
                 raise ExportError(f"an input of the kind {entry.kind.name.lower()}")
 
     def _input(self, node: torch.fx.Node, name: str) -> None:
+        self.of_node[node] = self._input_value(name)
+
+    def _input_value(self, name: str) -> int:
         if name not in self.input_values:
             spec = next(spec for spec in self.problem.inputs if spec.name == name)
             self.input_values[name] = self._value(name, spec.dtype, spec.shape, spec.strides)
-        self.of_node[node] = self.input_values[name]
+        return self.input_values[name]
 
     def _names_of_state(self) -> dict[str, str]:
         """Every qualified name of a parameter or buffer -> the name the contract uses for it."""
@@ -164,6 +197,9 @@ class _Writer:
         if node.target._schema.name.removeprefix("aten::") in CHECKS:
             return
         meta = node.meta.get("val")
+        if fill_of(node.target, node.args, node.kwargs) is not None:
+            self._draw(node, meta)
+            return
         args = [self._arg(arg) for arg in node.args]
         kwargs = [[name, self._arg(arg)] for name, arg in node.kwargs.items()]
         if isinstance(meta, torch.Tensor):
@@ -178,14 +214,35 @@ class _Writer:
         else:
             raise ExportError(f"a result of {node.target} that is no tensor")
         _, flops = reduction_and_flops(node)
+        self._node(str(node.target), args, kwargs, results, int(flops))
+
+    def _draw(self, node: torch.fx.Node, result: torch.Tensor) -> None:
+        """The next input of the kind `random`, made to what the operation returns."""
+        draw, spec = self.draws.pop(0) if self.draws else (None, None)
+        same = draw is not None and draw.shape == tuple(result.shape)
+        if not same or draw.fill != fill_of(node.target, node.args, node.kwargs):
+            raise ExportError("other random draws than forward() makes")
+        value = self._input_value(spec.name)
+        if draw.fill.compared:
+            chances = self._arg(probabilities(node.target, node.args, node.kwargs))
+            shape = list(result.shape)
+            below = self._value(f"{node.name}_below", torch.bool, shape, dense_strides(shape))
+            self._node("aten.lt.Tensor", [{"value": value}, chances], [], [below])
+            value = below
+        dtype = DTYPE_NAMES.get(result.dtype, "")
+        if self.values[value]["dtype"] != dtype:
+            cast = self._tensor_value(node.name, result)
+            to = [["dtype", {"dtype": dtype}]]
+            self._node("aten._to_copy.default", [{"value": value}], to, [cast])
+            value = cast
+        self.of_node[node] = value
+
+    def _node(
+        self, op: str, args: list[Any], kwargs: list[Any], results: list[int], flops: int = 0
+    ) -> None:
+        """`flops` as of the operation that was traced: a cast or comparison of ours costs none."""
         self.nodes.append(
-            {
-                "op": str(node.target),
-                "args": args,
-                "kwargs": kwargs,
-                "results": results,
-                "flops": int(flops),
-            }
+            {"op": op, "args": args, "kwargs": kwargs, "results": results, "flops": flops}
         )
 
     def _arg(self, arg: Any) -> Any:

@@ -6,7 +6,8 @@
 
 The kernel runs only where it was proved: manifest.json beside this file lists shapes, types,
 strides, constants and the processor. For anything else (another shape, gradients, autocast, another
-machine) the original forward() runs, and one warning says why.
+machine) the original forward() runs, and one warning says why. Random numbers that the original
+draws in forward() are drawn here by the same generator in the same order and given to the kernel.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ class Spec:
 INPUTS = [Spec(entry) for entry in MANIFEST["inputs"]]
 OUTPUTS = [Spec(entry) for entry in MANIFEST["outputs"]]
 ARGUMENTS = [spec for spec in INPUTS if spec.kind == "argument"]
-STATE = [spec for spec in INPUTS if spec.kind != "argument"]
+STATE = [spec for spec in INPUTS if spec.kind in ("parameter", "buffer")]
+DRAWN = [spec for spec in INPUTS if spec.kind == "random"]
 STATE_PATHS = [tuple(spec.name.split(".")) for spec in STATE]
 
 
@@ -177,6 +179,18 @@ class _Call(threading.local):
 
 
 _call = _Call()
+
+
+def _draws() -> list[torch.Tensor]:
+    """The numbers that the original forward() would draw now."""
+    drawn = []
+    for spec, how in zip(DRAWN, MANIFEST.get("draws", []), strict=True):
+        parameters = how["parameters"]
+        if how["method"] == "random_":
+            parameters = [int(bound) for bound in parameters]
+        numbers = torch.empty_strided(spec.shape, spec.strides, dtype=spec.dtype)
+        drawn.append(getattr(numbers, how["method"])(*parameters))
+    return drawn
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
@@ -369,14 +383,14 @@ class ModelNew(Model):
             tensors += [_attribute(self, path) for path in STATE_PATHS]
         except AttributeError as error:
             return None, f"a parameter or buffer is gone ({error})"
-        for spec, tensor in zip(INPUTS, tensors, strict=True):
+        for spec, tensor in zip(INPUTS[: len(tensors)], tensors, strict=True):
             if not isinstance(tensor, torch.Tensor) or not spec.fits(tensor):
                 return None, spec.describe()
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return None, "gradients are needed (use torch.no_grad())"
         if torch.is_autocast_enabled("cpu"):
             return None, "autocast is on"
-        return tensors, ""
+        return tensors + _draws() if DRAWN else tensors, ""
 
     def _ke_warn(self, reason: str) -> None:
         # A warning would break the graph that torch.compile records (and its decorator that hides

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from draws import Draw
 from failure import ProblemError, blame_problem
 from memory import dense_strides, is_dense
 
@@ -60,10 +61,13 @@ class Spec:
     """One input tensor of the kernel contract."""
 
     name: str
-    kind: str  # argument, parameter, buffer
+    kind: str  # argument, parameter, buffer, random
     dtype: torch.dtype
     shape: list[int]
     strides: list[int]
+
+    def is_state(self) -> bool:
+        return self.kind in ("parameter", "buffer")
 
     def encode(self) -> dict[str, Any]:
         return {
@@ -96,6 +100,7 @@ class LoadedProblem:
     mutated: set[str] = field(default_factory=set)  # names of inputs that forward() writes
     reassigned: set[str] = field(default_factory=set)  # module attributes that forward() replaces
     flags: list[str] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)  # of the inputs of the kind "random"
 
     def blame(self, stage: str) -> contextlib.AbstractContextManager[None]:
         return blame_problem(self.options.path, stage, self.options.memory_bytes)
@@ -128,6 +133,28 @@ class LoadedProblem:
                     f"{self.options.path}: argument {position} of forward() is not a tensor and "
                     "changes with the seed; make it constant or a tensor"
                 )
+
+    def state(self) -> list[torch.Tensor]:
+        """The model's parameters and buffers, in the contract's order."""
+        named = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        return [named[spec.name].detach() for spec in self.inputs if spec.is_state()]
+
+    def hoist(self, draws: list[Draw]) -> None:
+        """Makes these draws inputs of the kernel, behind all others."""
+        names = {spec.name for spec in self.inputs}
+        for i, draw in enumerate(draws):
+            name = f"draw{i}"
+            while name in names:
+                name += "_"
+            self.inputs.append(
+                Spec(name, "random", draw.dtype, list(draw.shape), list(draw.strides))
+            )
+        self.draws = draws
+        if draws:
+            self.flags.append("random")
+
+    def make_draws(self, seeds: Iterator[int]) -> list[torch.Tensor]:
+        return [draw.make(torch.Generator().manual_seed(next(seeds))) for draw in self.draws]
 
     def call_arguments(self, tensors: list[torch.Tensor]) -> list[Any]:
         """The positional arguments of forward() with these tensors in place."""

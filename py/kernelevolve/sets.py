@@ -25,11 +25,17 @@ def element_count(shape: list[int]) -> int:
 
 
 class InputSet:
-    """The oracle's side of a set: tensors in memory files and, once rung, a model bound to them."""
+    """The oracle's side of a set: tensors in memory files and, once rung, a model bound to them.
 
-    def __init__(self, tensors: list[torch.Tensor], files: list[TensorFile]) -> None:
+    Baselines draw for themselves, so that `files_of_baseline` lacks the draws.
+    """
+
+    def __init__(
+        self, tensors: list[torch.Tensor], files: list[TensorFile], draw_count: int = 0
+    ) -> None:
         self.tensors = tensors
         self.files = files
+        self.files_of_baseline = files[: len(files) - draw_count]
         self.shared = False  # the compile process has it too
         self._bound: BoundModel | None = None
 
@@ -51,7 +57,7 @@ def write_inputs(specs: list[Spec], values: list[torch.Tensor]) -> InputSet:
         view.copy_(value)
         files.append(file)
         tensors.append(view)
-    return InputSet(tensors, files)
+    return InputSet(tensors, files, sum(spec.kind == "random" for spec in specs))
 
 
 def map_inputs(specs: list[Spec], descriptors: list[int], offsets: list[int]) -> InputSet:
@@ -103,10 +109,10 @@ class SetMaker:
     def _write(self, kind: str, seed: int, gentle: bool) -> InputSet:
         problem = self.problem
         values, _ = problem.draw(next(numbered(problem.options.seed, seed, "inputs")))
-        state: dict[str, torch.Tensor] = dict(problem.model.named_parameters())
-        state.update(problem.model.named_buffers())
-        values += [state[s.name].detach() for s in problem.inputs if s.kind != "argument"]
+        values += problem.state()
         seeds = numbered(problem.options.seed, seed, kind)
-        for i, spec in enumerate(problem.inputs):
-            values[i] = probe(values[i], kind, next(seeds), spec.kind != "argument", gentle)
+        for i, spec in enumerate(problem.inputs[: len(values)]):
+            values[i] = probe(values[i], kind, next(seeds), spec.is_state(), gentle)
+        # Draws stay as they are drawn: a scaled uniform number would be outside of its range.
+        values += problem.make_draws(numbered(problem.options.seed, seed, "draws"))
         return write_inputs(problem.inputs, values)

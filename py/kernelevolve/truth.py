@@ -22,6 +22,7 @@ import torch
 
 from analysis import OutputTraits
 from binding import BoundModel, bind_float64, float64_default
+from draws import drawing_nothing
 from memory import TensorFile
 from probes import _random
 from problem import LoadedProblem, output_tensors
@@ -90,7 +91,7 @@ def run_wide(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.
 
 
 def run_own(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    with problem.blame("forward()"):
+    with problem.blame("forward()"), drawing_nothing(problem.options.path):
         return output_tensors(problem.options.path, BoundModel(problem, tensors)())
 
 
@@ -160,11 +161,13 @@ def _own_misses(
     return marks
 
 
-def _perturbed(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
+def _perturbed(
+    problem: LoadedProblem, tensors: list[torch.Tensor], seed: int
+) -> list[torch.Tensor]:
     random = _random(seed)
     moved = []
-    for tensor in tensors:
-        if tensor.is_floating_point():
+    for spec, tensor in zip(problem.inputs, tensors, strict=True):
+        if tensor.is_floating_point() and spec.kind != "random":
             size = TIE_ULPS * ROUNDOFF[tensor.dtype]
             noise = torch.empty(tensor.shape, dtype=torch.float64)
             noise.uniform_(-size, size, generator=random)
@@ -185,7 +188,7 @@ def _ties(
     if not any(trait.jumps for trait in traits):
         return marks
     for round_number in range(TIE_ROUNDS):
-        outputs = run_wide(problem, _perturbed(tensors, seed + round_number))
+        outputs = run_wide(problem, _perturbed(problem, tensors, seed + round_number))
         for i, (dtype, _) in enumerate(problem.outputs):
             if not traits[i].jumps:
                 continue

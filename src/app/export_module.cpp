@@ -60,6 +60,12 @@ Json spec_list(const std::vector<TensorSpec>& specs) {
   return list;
 }
 
+Json draw_list(const std::vector<Draw>& draws) {
+  Json list = Json::array();
+  for (const Draw& draw : draws) list.push_back(encode(draw));
+  return list;
+}
+
 Result<Json> manifest(const ExportRequest& request, const std::string& module) {
   Json json = {{"schema", 1},
                {"problem", request.problem.name},
@@ -73,6 +79,7 @@ Result<Json> manifest(const ExportRequest& request, const std::string& module) {
                {"library", kLibrary},
                {"inputs", spec_list(request.problem.inputs)},
                {"outputs", spec_list(request.problem.outputs)},
+               {"draws", draw_list(request.problem.draws)},
                {"evaluation", encode(request.evaluation)}};
   json["processor"] = TRY(processor());
   if (!module.empty()) {

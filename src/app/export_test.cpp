@@ -28,6 +28,21 @@ TEST(CppHeader, NamesEveryTensorOnceAndNoKeyword) {
   EXPECT_NE(header.find("nullptr, nullptr, 0, 0, 64, 1}"), std::string::npos) << header;
 }
 
+TEST(ExportTexts, SayHowRandomInputsAreDrawn) {
+  Problem problem;
+  problem.name = "p";
+  problem.inputs = {{"x", ir::DType::float32, {2}, {1}, ir::InputKind::argument},
+                    {"draw0", ir::DType::boolean, {2}, {1}, ir::InputKind::random}};
+  EXPECT_EQ(readme({.problem = problem}, "p.py").find("draws"), std::string::npos);
+  problem.draws = {{"bernoulli_", {0.7}}};
+  const std::string header = cpp_header(problem);
+  EXPECT_NE(header.find("// x: float32 [2], strides [1]\n"), std::string::npos) << header;
+  EXPECT_NE(header.find("// draw0: boolean [2], strides [1], drawn by bernoulli_(0.7)\n"),
+            std::string::npos)
+      << header;
+  EXPECT_NE(readme({.problem = problem}, "p.py").find("draws random numbers"), std::string::npos);
+}
+
 TEST(Readme, ShowsOnlyWhatWasMeasured) {
   const Problem problem{.name = "level1/19_ReLU"};
   ExportRequest request{.problem = problem};

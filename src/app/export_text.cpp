@@ -113,6 +113,14 @@ std::string describe(const TensorSpec& spec) {
                      fmt::join(spec.strides, ", "));
 }
 
+// ", drawn by bernoulli_(0.7)" for the inputs of the kind `random`; they are the last ones.
+std::string drawn_by(const Problem& problem, size_t input) {
+  const size_t first = problem.inputs.size() - problem.draws.size();
+  if (input < first) return "";
+  const Draw& draw = problem.draws[input - first];
+  return fmt::format(", drawn by {}({})", draw.method, fmt::join(draw.parameters, ", "));
+}
+
 }  // namespace
 
 std::string module_name(const std::string& problem_name) {
@@ -138,7 +146,7 @@ std::string cpp_header(const Problem& problem) {
   std::vector<std::string> parameters;
   size_t next = 0;
   for (const TensorSpec& spec : problem.inputs) {
-    text += fmt::format("// {}: {}\n", names[next], describe(spec));
+    text += fmt::format("// {}: {}{}\n", names[next], describe(spec), drawn_by(problem, next));
     parameters.push_back(fmt::format("const {}* {}", c_type(spec.dtype).name, names[next++]));
   }
   for (const TensorSpec& spec : problem.outputs) {
@@ -197,6 +205,12 @@ std::string readme(const ExportRequest& request, const std::string& module) {
         "and\n"
         "when gradients or autocast are on, the original runs and one warning says why.\n\n",
         std::filesystem::path(module).stem().string());
+  }
+  if (!request.problem.draws.empty()) {
+    text +=
+        "`forward()` draws random numbers. `ModelNew` draws them by PyTorch's generator in the "
+        "same\norder and hands them to the kernel; C++ callers hand in their own. Below, the "
+        "kernel's time\nleaves the drawing out, PyTorch's does not.\n\n";
   }
   text += fmt::format(
       "C++:\n\n```\n#include \"kernel.hpp\"      // kernelevolve::{}(...)\n"

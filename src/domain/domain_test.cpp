@@ -100,6 +100,14 @@ TEST(TensorSpec, CountsElementsAndBytes) {
   EXPECT_EQ(*back, spec);
 }
 
+TEST(Draw, ComesBack) {
+  const Draw draw{"normal_", {-1.5, 2}};
+  const Result<Draw> back = decode_draw(encode(draw));
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(*back, draw);
+  EXPECT_FALSE(decode_draw(Json{{"method", "normal_"}}));
+}
+
 TEST(TensorSpec, RefusesImpossibleShapes) {
   Json json = encode(TensorSpec{"x", ir::DType::float32, {2, 3}, {3, 1}});
   json["shape"] = {2, -3};

@@ -64,4 +64,17 @@ Result<TensorSpec> decode_tensor_spec(const Json& json) {
   return spec;
 }
 
+Json encode(const Draw& draw) {
+  return Json{{"method", draw.method}, {"parameters", draw.parameters}};
+}
+
+Result<Draw> decode_draw(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "a random draw"));
+  Draw draw;
+  draw.method = TRY(fields.get<std::string>("method"));
+  draw.parameters = TRY(fields.get<std::vector<double>>("parameters"));
+  TRY(fields.finish());
+  return draw;
+}
+
 }  // namespace ke

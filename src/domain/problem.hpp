@@ -26,6 +26,14 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+// How PyTorch draws the numbers of an input of the kind `random`: a method of torch.Tensor that
+// fills an empty one, and its parameters. "bernoulli_" {0.7}.
+struct Draw {
+  std::string method;
+  std::vector<double> parameters;
+  bool operator==(const Draw&) const = default;
+};
+
 // What arithmetic counts as right (DESIGN D3).
 enum class Precision : uint8_t { strict, ieee, tf32, kernelbench };
 
@@ -44,6 +52,7 @@ struct Problem {
   double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
   std::string libraries;           // the sidecar's library policy; empty: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
+  std::vector<Draw> draws;         // one an input of the kind `random`, in order
 
   int64_t minimal_flops() const { return flops - spared_flops; }
   int64_t input_bytes() const;
@@ -52,6 +61,8 @@ struct Problem {
 
 Json encode(const TensorSpec& spec);
 Result<TensorSpec> decode_tensor_spec(const Json& json);
+Json encode(const Draw& draw);
+Result<Draw> decode_draw(const Json& json);
 
 }  // namespace ke
 

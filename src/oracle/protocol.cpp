@@ -31,6 +31,18 @@ void note_spared_work(Problem& problem) {
   }
 }
 
+// How each input of the kind `random` is drawn.
+Result<std::vector<Draw>> decode_draws(const Json& json, const std::vector<TensorSpec>& inputs) {
+  std::vector<Draw> draws;
+  for (const Json& draw : json) draws.push_back(TRY(decode_draw(draw)));
+  const auto is_drawn = [](const TensorSpec& s) { return s.kind == ir::InputKind::random; };
+  const auto drawn = std::count_if(inputs.begin(), inputs.end(), is_drawn);
+  if (drawn != std::ssize(draws)) {
+    return Error{Errc::internal, "the oracle's draws do not fit the problem's inputs"};
+  }
+  return draws;
+}
+
 // Hands out received descriptors in order.
 class Supply {
  public:
@@ -104,6 +116,7 @@ Result<Description> decode_description(const Json& json) {
   problem.flops = TRY(fields.get<int64_t>("flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
+  problem.draws = TRY(decode_draws(TRY(fields.get<Json>("draws")), problem.inputs));
   description.mutated = TRY(fields.get<std::vector<std::string>>("mutated"));
   description.reassigned = TRY(fields.get<std::vector<std::string>>("reassigned"));
   const Json* graph = fields.find("graph");

@@ -35,6 +35,46 @@ extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor
 """
 
 
+DECIDES = "nn.functional.dropout(x if float(x[0, 0]) > -1e30 else -x, 0.3)"
+
+DROPS = """
+#include "kernelevolve/kernel.h"
+
+extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor* outputs,
+                         int32_t output_count, ke_context*) {
+  if (input_count != 2 || output_count != 1 || inputs[1].dtype_code != KE_DTYPE_BOOL) return 1;
+  const float* x = static_cast<const float*>(inputs[0].data);
+  const bool* mask = static_cast<const bool*>(inputs[1].data);
+  float* y = static_cast<float*>(outputs[0].data);
+  for (int64_t k = 0; k < 64 * 1000; ++k) y[k] = KEPT ? x[k] * (1 / 0.7f) : 0;
+  (void)mask;
+  return 0;
+}
+"""
+
+DROPOUT = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(96, 128)
+        self.dropout = nn.Dropout(0.3)
+
+    def forward(self, x):
+        y = self.dropout(torch.relu(self.linear(x)))
+        y = y + torch.rand_like(y) * torch.randn(64, 1)
+        return y * torch.bernoulli(torch.sigmoid(x[:, :1]))
+
+def get_inputs():
+    return [torch.randn(64, 96)]
+
+def get_init_inputs():
+    return []
+"""
+
+
 class Loop(Case):
     def setUp(self) -> None:
         super().setUp()
@@ -151,6 +191,50 @@ class Loop(Case):
                 other = torch.randn(3, 5)
                 assert torch.equal(model(other), torch.relu(other))
             assert len(caught) == 1, "an unproved shape must warn once and fall back"
+        """,
+        )
+        used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(used.returncode, 0, used.stderr)
+
+    def test_a_kernel_written_by_hand_reads_what_forward_draws(self) -> None:
+        # No graph says what this computes: only the kernel by hand can.
+        self.write("draws.py", RELU.replace("torch.relu(x)", DECIDES))
+        self.write("good.cpp", DROPS.replace("KEPT", "mask[k]"))
+        self.assertEqual(self.run_json("verify", "draws.py", "good.cpp")["verdict"], "accepted")
+        self.write("wrong.cpp", DROPS.replace("KEPT", "(k % 10 < 7)"))
+        wrong = self.run_json("verify", "draws.py", "wrong.cpp", code=1)
+        self.assertEqual(wrong["verdict"], "wrong_output")
+
+    def test_what_forward_draws_is_handed_to_kernels_and_drawn_by_the_exported_module(self) -> None:
+        self.write("dropout.py", DROPOUT)
+        result = self.run_json("optimize", "dropout.py", "--steps", 4, "--seed", 1)
+        self.assertEqual(result["verdict"], "accepted")
+        self.assertIn("random", result["flags"])
+        ran = self.run_binary("export", result["node"], "--as", "module", "--out", "module")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        manifest = json.loads((self.folder / "module/manifest.json").read_text())
+        drawn = [spec["name"] for spec in manifest["inputs"] if spec["kind"] == "random"]
+        self.assertEqual(drawn, ["draw0", "draw1", "draw2", "draw3"])
+        self.assertEqual(manifest["draws"][0], {"method": "bernoulli_", "parameters": [0.7]})
+        script = self.write(
+            "use.py",
+            """
+            import sys, warnings
+            import torch
+            sys.path.insert(0, "module")
+            import problem_dropout as module
+            warnings.simplefilter("error")
+            old, new = module.Model(), module.ModelNew()
+            new.load_state_dict(old.state_dict())
+            x = torch.randn(64, 96)
+            with torch.no_grad():
+                torch.manual_seed(7)
+                expected = old(x), old(x)
+                torch.manual_seed(7)
+                found = new(x), new(x)
+            for e, f in zip(expected, found):
+                assert torch.allclose(e, f, atol=1e-5), (e - f).abs().max()
+            assert not torch.equal(found[0], found[1]), "every call must draw anew"
         """,
         )
         used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)

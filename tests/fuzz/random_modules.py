@@ -29,7 +29,7 @@ import torch
 import torch.nn.functional as functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "py" / "kernelevolve"))
-from export import export_graph  # noqa: E402
+from export import trace, write_graph  # noqa: E402
 from problem import DTYPE_NAMES, normal_strides  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -320,8 +320,9 @@ def export_cases(cases: list[Case]) -> list[dict[str, Any]]:
         for name, t in named
     ]
     model = Functions(cases)
-    problem = SimpleNamespace(model=model, inputs=specs)
-    whole = export_graph(problem, model, [t for _, t in named]).json  # type: ignore[arg-type]
+    problem = SimpleNamespace(model=model, inputs=specs, draws=[])
+    program = trace(model, [t for _, t in named])
+    whole = write_graph(problem, program).json  # type: ignore[arg-type]
     graphs, first_input, first_output = [], 0, 0
     for case in cases:
         inputs = whole["inputs"][first_input : first_input + len(case.inputs)]
@@ -377,7 +378,7 @@ def export_group(cases: list[Case]) -> list[tuple[Case, dict[str, Any]]]:
     except Exception as problem:
         if len(cases) > 1:
             return [pair for case in cases for pair in export_group([case])]
-        if isinstance(problem, TypeError) and "export_graph" in str(problem):
+        if isinstance(problem, TypeError) and "write_graph" in str(problem):
             raise  # not the function's fault
         print(f"seed {cases[0].seed} is left out: {problem!r}"[:200], file=sys.stderr)
         return []
