@@ -125,6 +125,7 @@ def _encode(
         "flops": analysis.flops,
         "unit_roundoff": min((ROUNDOFF[d] for d in floats), default=2.0**-24),
         "flags": problem.flags,
+        "cases": problem.case_count,
         "mutated": sorted(problem.mutated),
         "reassigned": sorted(problem.reassigned),
     }

@@ -135,6 +135,11 @@ def largest_error(result: torch.Tensor, expected: torch.Tensor) -> float:
     return float((a - b)[finite].abs().max() / scale)
 
 
+def draw_cases(original: Any) -> list[Any]:
+    """The arguments of every shape case: get_inputs(), then get_input_cases()."""
+    return [original.get_inputs(), *getattr(original, "get_input_cases", list)()]
+
+
 def main() -> int:
     manifest = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
     if "--record" in sys.argv[1:]:
@@ -146,8 +151,7 @@ def main() -> int:
     new.load_state_dict(old.state_dict())
     worst = 0.0
     with torch.no_grad():
-        for _ in range(2):
-            arguments = exported.get_inputs()
+        for arguments in [*draw_cases(exported.original), *draw_cases(exported.original)]:
             expected, _ = _pytree.tree_flatten(old(*arguments))
             results, _ = _pytree.tree_flatten(new(*arguments))
             if len(expected) != len(results):

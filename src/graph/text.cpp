@@ -41,9 +41,20 @@ std::string describe(const NodeEvaluation& one) {
   std::string text = fmt::format("evaluation {}  {}: {}\n", one.id.value, one.effort, outcome(one));
   if (!evaluation.detail.empty()) text += fmt::format("  {}\n", evaluation.detail);
   if (const auto& measured = evaluation.measurement) {
-    text += fmt::format("  {} ns a call; speed-up {:.3f} [{:.3f}, {:.3f}] over {} samples\n",
+    const size_t cases = evaluation.cases.size();
+    text += fmt::format("  {} ns a call; speed-up {:.3f} [{:.3f}, {:.3f}] over {}\n",
                         measured->time_ns, measured->speedup, measured->speedup_low,
-                        measured->speedup_high, measured->candidate_ns.size());
+                        measured->speedup_high,
+                        cases > 0 ? fmt::format("{} cases", cases)
+                                  : fmt::format("{} samples", measured->candidate_ns.size()));
+  }
+  for (const CaseResult& one : evaluation.cases) {
+    text += "  " + one.shapes;
+    if (one.measurement) {
+      text += fmt::format(": {} ns a call; speed-up {:.3f}", one.measurement->time_ns,
+                          one.measurement->speedup);
+    }
+    text += one.counted ? "\n" : "; not in the mean\n";
   }
   for (const std::string& flag : evaluation.flags) text += fmt::format("  flag: {}\n", flag);
   if (!evaluation.diagnostics.empty()) text += evaluation.diagnostics + "\n";

@@ -87,6 +87,7 @@ Result<Description> decode_description(const Json& json) {
   problem.flops = TRY(fields.get<int64_t>("flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
+  problem.case_count = TRY(fields.get<int32_t>("cases"));
   description.mutated = TRY(fields.get<std::vector<std::string>>("mutated"));
   description.reassigned = TRY(fields.get<std::vector<std::string>>("reassigned"));
   const Json* graph = fields.find("graph");
