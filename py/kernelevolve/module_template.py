@@ -5,8 +5,9 @@
     model = ModelNew(*init_arguments)       # same arguments, parameters and state_dict as Model
 
 The kernel runs only where it was proved: manifest.json beside this file lists shapes (of every
-case, where there are several), types, strides, constants and the processor. For anything else (another shape, gradients, autocast, another
-machine) the original forward() runs, and one warning says why.
+case, where there are several), types, strides, constants and the processor. For anything else
+(another shape, gradients, autocast, another machine) the original forward() runs, and one warning
+says why.
 """
 
 from __future__ import annotations

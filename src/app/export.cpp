@@ -37,9 +37,9 @@ std::string text_of(const ExportReport& report, const Evaluation& evaluation) {
     text += fmt::format("  {}: {}\n", report.module, report.checked);
   }
   if (evaluation.measurement) {
-    text += fmt::format("  {:.2f} times as fast as the better of PyTorch eager and torch.compile{}\n",
-                        evaluation.measurement->speedup,
-                        evaluation.cases.empty() ? "" : ", in the mean over its shape cases");
+    text += fmt::format("  {:.2f} times as fast as the better of PyTorch eager and torch.compile",
+                        evaluation.measurement->speedup);
+    text += evaluation.cases.empty() ? "\n" : ", in the mean over the shape cases\n";
   }
   return text + "  README.md there says how to use it\n";
 }

@@ -77,7 +77,8 @@ Result<void> check_cases(std::span<const Problem* const> cases) {
     const Problem& own = *cases[i];
     if (const auto differs = difference(*cases[0], own)) {
       return Error{Errc::invalid,
-                   fmt::format("{}: case {} ({}) has {}; a case may change shapes of arguments only",
+                   fmt::format("{}: case {} ({}) has {}; a case may change shapes of arguments "
+                               "only",
                                own.path, i, shapes_of(own), *differs)};
     }
     for (size_t before = 0; before < i; ++before) {

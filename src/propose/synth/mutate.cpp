@@ -54,8 +54,8 @@ int64_t draw_value(const ScheduleChoice& choice, int64_t current, Rng& rng) {
   return choice.values[static_cast<size_t>(next)];
 }
 
-void set_decision(const CaseGenome& genome, size_t kernel, const ScheduleChoice& choice, int64_t value,
-                  Move& move) {
+void set_decision(const CaseGenome& genome, size_t kernel, const ScheduleChoice& choice,
+                  int64_t value, Move& move) {
   int64_t& held = move.plan.kernels[kernel].schedule[choice.name];
   move.note += fmt::format("{}{} {} {} -> {}", move.note.empty() ? "" : ", ",
                            genome.kernels[kernel].name, choice.name, held, value);

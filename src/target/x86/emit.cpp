@@ -373,7 +373,7 @@ class Assembler {
   target::CodeWriter out_;
 };
 
-// "inputs[0].ndim == 2 && inputs[0].shape[0] == 16 && …" over the inputs whose shape a case changes.
+// "inputs[0].ndim == 1 && inputs[0].shape[0] == 16", over the inputs whose shape changes by case.
 std::string shape_condition(const ir::Program& program, const std::vector<size_t>& changing) {
   std::string text;
   for (const size_t i : changing) {
