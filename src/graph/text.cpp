@@ -48,13 +48,13 @@ std::string describe(const NodeEvaluation& one) {
                         cases > 0 ? fmt::format("{} cases", cases)
                                   : fmt::format("{} samples", measured->candidate_ns.size()));
   }
-  for (const CaseResult& one : evaluation.cases) {
-    text += "  " + one.shapes;
-    if (one.measurement) {
-      text += fmt::format(": {} ns a call; speed-up {:.3f}", one.measurement->time_ns,
-                          one.measurement->speedup);
+  for (const CaseResult& shape_case : evaluation.cases) {
+    text += "  " + shape_case.shapes;
+    if (shape_case.measurement) {
+      text += fmt::format(": {} ns a call; speed-up {:.3f}", shape_case.measurement->time_ns,
+                          shape_case.measurement->speedup);
     }
-    text += one.counted ? "\n" : "; not in the mean\n";
+    text += shape_case.counted ? "\n" : "; not in the mean\n";
   }
   for (const std::string& flag : evaluation.flags) text += fmt::format("  flag: {}\n", flag);
   if (!evaluation.diagnostics.empty()) text += evaluation.diagnostics + "\n";
