@@ -36,9 +36,10 @@ def list_cases(path: str, module: types.ModuleType) -> list[Any]:
 
 def draw_case(path: str, module: types.ModuleType, case: int) -> Any:
     """The arguments of one case, drawn under the seed that is set."""
-    if case == 0:
-        return module.get_inputs()
-    cases = list_cases(path, module)
+    return module.get_inputs() if case == 0 else pick_case(path, list_cases(path, module), case)
+
+
+def pick_case(path: str, cases: list[Any], case: int) -> Any:
     if case > len(cases):
         raise ProblemError(
             f"{path}: get_input_cases() lists {len(cases)} cases here and listed more before; "

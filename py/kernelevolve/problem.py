@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from cases import case_source, draw_case, list_cases
+from cases import case_source, draw_case, list_cases, pick_case
 from failure import ProblemError, blame_problem
 from memory import dense_strides, is_dense
 
@@ -332,9 +332,10 @@ def _first_draw(problem: LoadedProblem, report: Report) -> tuple[Any, list[Any]]
     problem.case_count = 1 + len(cases)
     if case == 0:
         return drawn, leaves
-    others, tree = flatten_arguments(problem, cases[case - 1], case)
+    chosen = pick_case(path, cases, case)
+    others, tree = flatten_arguments(problem, chosen, case)
     _check_case(problem, leaves, others, tree)
-    return cases[case - 1], others
+    return chosen, others
 
 
 def _check_case(problem: LoadedProblem, first: list[Any], own: list[Any], tree: Any) -> None:

@@ -214,7 +214,7 @@ TEST_F(SynthOfCases, DraftsOnePlanForEachCaseInOneSource) {
   EXPECT_EQ(ends, 3u) << draft->source;
 }
 
-TEST_F(SynthOfCases, MutationsAndLaterDraftsChangeThePlanOfOneCaseAndReachAll) {
+TEST_F(SynthOfCases, MutationsAndLaterDraftsChangeThePlanOfOneCaseThatComputes) {
   const Proposal parent = *propose(NodeKind::draft, {}, 1);
   fixture_.know(parent.source);
   std::set<std::string> named;
@@ -226,7 +226,7 @@ TEST_F(SynthOfCases, MutationsAndLaterDraftsChangeThePlanOfOneCaseAndReachAll) {
     ASSERT_TRUE(child->note.starts_with("case ")) << child->note;
     named.insert(child->note.substr(0, 7));
   }
-  EXPECT_EQ(named, (std::set<std::string>{"case 0:", "case 1:", "case 2:"}));
+  EXPECT_EQ(named, (std::set<std::string>{"case 0:", "case 1:"})) << "case 2 has no rows";
   const std::optional<Proposal> later = propose(NodeKind::draft, {}, 1);
   ASSERT_TRUE(later);
   EXPECT_EQ(differing(plans_of(*later), plans_of(parent)), 1) << later->note;

@@ -42,7 +42,7 @@ std::optional<CaseGenome> base_of(const ProposalContext& context, const ir::Prog
 // Legal plans one fusion move away from `base`, best estimate first.
 std::vector<Genome> other_structures(const ProposalContext& context, const Genome& base) {
   std::vector<Genome> genomes;
-  for (size_t i = 0; i < base.cases.size(); ++i) {
+  for (const size_t i : cases_to_vary(context)) {
     const ir::Program& program = context.programs[i];
     const CaseGenome& of_case = base.cases[i];
     for (ir::Plan& neighbour : ir::fusion_neighbours(program, of_case.plan)) {

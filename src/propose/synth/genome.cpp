@@ -13,7 +13,7 @@ namespace ke::synth {
 
 double Genome::cost() const {
   double product = 1;
-  for (const CaseGenome& one : cases) product *= one.estimate_ns();
+  for (const CaseGenome& one : cases) product *= std::max(one.estimate_ns(), 1.0);
   return product;
 }
 
@@ -21,6 +21,17 @@ Genome Genome::with(size_t index, CaseGenome genome) const {
   Genome changed = *this;
   changed.cases[index] = std::move(genome);
   return changed;
+}
+
+std::vector<size_t> cases_to_vary(const ProposalContext& context) {
+  std::vector<size_t> all, computing;
+  for (size_t i = 0; i < context.programs.size(); ++i) {
+    const ir::Program& program = context.programs[i];
+    const auto holds_something = [&](ir::TensorId id) { return program.tensor(id).elements() > 0; };
+    all.push_back(i);
+    if (std::ranges::any_of(program.outputs, holds_something)) computing.push_back(i);
+  }
+  return computing.empty() ? all : computing;
 }
 
 double CaseGenome::estimate_ns() const {

@@ -34,6 +34,9 @@ struct Genome {
   Genome with(size_t index, CaseGenome genome) const;
 };
 
+// The cases whose plans are worth varying: those that compute something, or all when none does.
+std::vector<size_t> cases_to_vary(const ProposalContext& context);
+
 // Missing decisions, and those the target doesn't offer, take its preferred value. Nothing when the
 // plan is not legal for the case's program.
 std::optional<CaseGenome> complete(const ProposalContext& context, const ir::Program& program,

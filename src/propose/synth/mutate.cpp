@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 #include "propose/synth/genome.hpp"
 
@@ -102,12 +102,6 @@ std::vector<Move> all_moves(const CaseGenome& genome, std::vector<ir::Plan> neig
   return moves;
 }
 
-// The case to change: each alike, since a part gained in any counts the same.
-size_t draw_case(const Genome& genome, Rng& rng) {
-  const auto count = static_cast<int64_t>(genome.cases.size());
-  return count == 1 ? 0 : static_cast<size_t>(rng.below(count));
-}
-
 // Mutations of one case of a parent.
 class Mutator {
  public:
@@ -164,17 +158,18 @@ class Mutator {
 Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng) {
   const std::optional<Genome> genome = genome_of(context, context.parents.front().node);
   if (!genome) return std::optional<Proposal>();
-  std::vector<Mutator> mutators;
-  for (size_t i = 0; i < genome->cases.size(); ++i) mutators.emplace_back(context, *genome, i);
+  std::vector<size_t> cases = cases_to_vary(context);
+  std::map<size_t, Mutator> mutators;
+  for (const size_t i : cases) mutators.try_emplace(i, context, *genome, i);
   for (int i = 0; i < kTriesMax; ++i) {
-    auto found = TRY(mutators[draw_case(*genome, rng)].draw(rng));
+    // Each case alike, since a part gained in any counts the same.
+    const size_t drawn = cases.size() == 1 ? cases[0] : rng.pick(cases);
+    auto found = TRY(mutators.at(drawn).draw(rng));
     if (found) return found;
   }
-  std::vector<size_t> order(mutators.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  rng.shuffle(order);
-  for (const size_t index : order) {
-    auto found = TRY(mutators[index].any(rng));
+  rng.shuffle(cases);
+  for (const size_t i : cases) {
+    auto found = TRY(mutators.at(i).any(rng));
     if (found) return found;
   }
   return std::optional<Proposal>();
