@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "oracle/fake_oracle.hpp"
+#include <functional>
 
 namespace ke {
 namespace {
@@ -19,6 +19,7 @@ class ScriptedJudge final : public Evaluator {
   }
   Result<Evaluation> judge(const Artifact&, const JudgeOptions& options) override {
     asked.push_back(options);
+    if (on_judge) on_judge();
     return answer;
   }
   Result<std::vector<std::string>> admission_flags() override { return flags; }
@@ -29,6 +30,7 @@ class ScriptedJudge final : public Evaluator {
   int64_t floor = 1;
   int builds = 0;
   std::vector<JudgeOptions> asked;
+  std::function<void()> on_judge;
 };
 
 Evaluation accepted(int64_t time_ns, int64_t eager_ns, std::vector<std::string> flags = {}) {
@@ -52,15 +54,30 @@ Evaluation rejected(Verdict verdict, std::string detail) {
   return e;
 }
 
-FakeOracleScript rows_of(int64_t rows, int32_t shape_case) {
-  FakeOracleScript script;
-  script.problem.shape_case = shape_case;
-  script.problem.case_count = 3;
-  script.problem.inputs = {{"x", ir::DType::float32, {rows, 8}, {8, 1}, ir::InputKind::argument}};
-  script.problem.outputs = {{"y", ir::DType::float32, {rows, 8}, {8, 1}}};
-  script.truth = [](const std::vector<FakeTensor>& inputs) { return inputs; };
-  return script;
-}
+// Has shapes, and can be stopped. Nothing else is asked of it here.
+class QuietOracle final : public Oracle {
+ public:
+  QuietOracle(int64_t rows, int32_t shape_case) {
+    problem_.shape_case = shape_case;
+    problem_.case_count = 3;
+    problem_.inputs = {{"x", ir::DType::float32, {rows, 8}, {8, 1}, ir::InputKind::argument}};
+    problem_.outputs = {{"y", ir::DType::float32, {rows, 8}, {8, 1}}};
+  }
+  const Problem& problem() const override { return problem_; }
+  Result<InputSet> make_set(const SetRequest&) override { return Error{Errc::internal, "unasked"}; }
+  void release(int64_t) override {}
+  Result<BaselineState> baseline(BaselineKind) override { return BaselineState::absent; }
+  Result<Nanoseconds> ring(BaselineKind, const std::vector<int64_t>&) override {
+    return Error{Errc::internal, "unasked"};
+  }
+  void pause() override { paused = true; }
+  void resume() override { paused = false; }
+
+  bool paused = false;
+
+ private:
+  Problem problem_;
+};
 
 // Cases of 4, 1 and 0 rows.
 class ShapeCases : public testing::Test {
@@ -69,7 +86,7 @@ class ShapeCases : public testing::Test {
     std::vector<ShapeCase> cases;
     for (const int64_t rows : {4, 1, 0}) {
       const auto number = static_cast<int32_t>(oracles_.size());
-      oracles_.push_back(make_fake_oracle(rows_of(rows, number)));
+      oracles_.push_back(std::make_unique<QuietOracle>(rows, number));
       auto judge = std::make_unique<ScriptedJudge>();
       judge->answer = accepted(10'000, 20'000);
       judges_.push_back(judge.get());
@@ -83,7 +100,7 @@ class ShapeCases : public testing::Test {
     return evaluator_->judge(*artifact, options).value();
   }
 
-  std::vector<std::unique_ptr<Oracle>> oracles_;
+  std::vector<std::unique_ptr<QuietOracle>> oracles_;
   std::vector<ScriptedJudge*> judges_;
   std::unique_ptr<Evaluator> evaluator_;
 };
@@ -140,6 +157,19 @@ TEST_F(ShapeCases, StopsEachCaseEarlyByItsOwnBestTime) {
   EXPECT_EQ(judges_[1]->asked.back().best_ns, 40'000);
   judge({.best_ns = 15'000});
   EXPECT_FALSE(judges_[0]->asked.back().best_ns.has_value()) << "nothing is known of that one";
+}
+
+TEST_F(ShapeCases, OneOracleRunsAtATime) {
+  int judged = 0;
+  for (size_t own = 0; own < 3; ++own) {
+    judges_[own]->on_judge = [&, own] {
+      ++judged;
+      for (size_t i = 0; i < 3; ++i) EXPECT_EQ(oracles_[i]->paused, i != own);
+    };
+  }
+  judge();
+  EXPECT_EQ(judged, 3);
+  for (const auto& oracle : oracles_) EXPECT_FALSE(oracle->paused);
 }
 
 TEST_F(ShapeCases, ItsFloorIsTheMeanOverTheCasesThatCount) {
