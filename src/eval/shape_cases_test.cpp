@@ -10,7 +10,7 @@
 namespace ke {
 namespace {
 
-// Answers in order; the last answer stays.
+// Gives the answer it holds.
 class ScriptedJudge final : public Evaluator {
  public:
   Result<Artifact> build(const std::string& source) override {
