@@ -10,6 +10,11 @@
  * and their like, uniform numbers for bernoulli with a tensor of probabilities. A kernel draws
  * nothing itself. Outputs are fresh, contiguous and hold unspecified bytes. `data` and `scratch`
  * are 64-byte aligned. All work happens inside the call, and weights may change between calls.
+ *
+ * One source serves every shape case of a problem: case 0 is what get_inputs() returns, the lists
+ * of get_input_cases() follow. Cases differ in the shapes of arguments and outputs and in nothing
+ * else; an extent may be 0 or 1, and the data of an empty tensor must not be touched. ke_launch
+ * finds the shapes in its tensors, and returns non-zero for those it does not know.
  */
 #ifndef KERNELEVOLVE_KERNEL_H_
 #define KERNELEVOLVE_KERNEL_H_

@@ -156,6 +156,7 @@ def _encode(
         "unit_roundoff": min((ROUNDOFF[d] for d in floats), default=2.0**-24),
         "flags": problem.flags,
         "draws": [draw.encode() for draw in problem.draws],
+        "cases": problem.case_count,
         "mutated": sorted(problem.mutated),
         "reassigned": sorted(problem.reassigned),
     }

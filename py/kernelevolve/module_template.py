@@ -4,10 +4,11 @@
     from THIS_FILE import ModelNew
     model = ModelNew(*init_arguments)       # same arguments, parameters and state_dict as Model
 
-The kernel runs only where it was proved: manifest.json beside this file lists shapes, types,
-strides, constants and the processor. For anything else (another shape, gradients, autocast, another
-machine) the original forward() runs, and one warning says why. Random numbers that the original
-draws in forward() are drawn here by the same generator in the same order and given to the kernel.
+The kernel runs only where it was proved: manifest.json beside this file lists shapes (of every
+case, where there are several), types, strides, constants and the processor. For anything else
+(another shape, gradients, autocast, another machine) the original forward() runs, and one warning
+says why. Random numbers that the original draws in forward() are drawn here by the same generator in
+the same order and given to the kernel.
 """
 
 from __future__ import annotations
@@ -100,12 +101,63 @@ class Spec:
         return f"'{self.name}' must be {self.dtype} {list(self.shape)}, strides {self.strides}"
 
 
-INPUTS = [Spec(entry) for entry in MANIFEST["inputs"]]
-OUTPUTS = [Spec(entry) for entry in MANIFEST["outputs"]]
+class ProvedCase:
+    """The tensors of one shape case."""
+
+    def __init__(self, entry: dict[str, Any]) -> None:
+        self.inputs = [Spec(spec) for spec in entry["inputs"]]
+        self.outputs = [Spec(spec) for spec in entry["outputs"]]
+        self.drawn = [spec for spec in self.inputs if spec.kind == "random"]  # the last ones
+        self.call = _Call(self.inputs, self.outputs)
+
+    def has_shapes(self, tensors: list[Any]) -> bool:
+        """Of all inputs, or of all but those that are drawn."""
+        return all(
+            isinstance(tensor, torch.Tensor) and tensor.shape == spec.shape
+            for spec, tensor in zip(self.inputs, tensors, strict=False)
+        )
+
+
+class _Call(threading.local):
+    """One thread's argument arrays; everything but the addresses is filled in once."""
+
+    def __init__(self, inputs: list[Spec], outputs: list[Spec]) -> None:
+        self.keep: list[Any] = []
+        self.inputs = self._array(inputs)
+        self.outputs = self._array(outputs)
+
+    def _array(self, specs: list[Spec]) -> Any:
+        array = (KeTensor * max(len(specs), 1))()
+        for entry, spec in zip(array, specs, strict=False):
+            entry.ndim = len(spec.shape)
+            entry.dtype_code, entry.dtype_bits, entry.dtype_lanes = spec.code, spec.bits, 1
+            if spec.shape:
+                kind = ctypes.c_int64 * len(spec.shape)
+                shape, strides = kind(*spec.shape), kind(*spec.strides)
+                self.keep += [shape, strides]
+                entry.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+                entry.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+        return array
+
+
+# Cases differ in shapes alone: names and types are those of the first.
+CASES = [ProvedCase(entry) for entry in MANIFEST.get("cases", [MANIFEST])]
+INPUTS, OUTPUTS = CASES[0].inputs, CASES[0].outputs
 ARGUMENTS = [spec for spec in INPUTS if spec.kind == "argument"]
 STATE = [spec for spec in INPUTS if spec.kind in ("parameter", "buffer")]
-DRAWN = [spec for spec in INPUTS if spec.kind == "random"]
 STATE_PATHS = [tuple(spec.name.split(".")) for spec in STATE]
+
+
+def _case_of(tensors: list[Any]) -> ProvedCase | None:
+    """The case with the inputs' shapes; a lone one without looking: its tensors say what fits."""
+    if len(CASES) == 1:
+        return CASES[0]
+    return next((case for case in CASES if case.has_shapes(tensors)), None)
+
+
+def _proved_shapes() -> str:
+    cases = (", ".join(str(list(s.shape)) for s in c.inputs[: len(ARGUMENTS)]) for c in CASES)
+    return f"no case was proved with these shapes, only with {'; '.join(cases)}"
 
 
 def _attribute(owner: Any, path: tuple[str, ...]) -> Any:
@@ -156,35 +208,10 @@ def _load() -> tuple[Any, str]:
 _run_library, _no_library = _load()
 
 
-class _Call(threading.local):
-    """One thread's argument arrays; everything but the addresses is filled in once."""
-
-    def __init__(self) -> None:
-        self.keep: list[Any] = []
-        self.inputs = self._array(INPUTS)
-        self.outputs = self._array(OUTPUTS)
-
-    def _array(self, specs: list[Spec]) -> Any:
-        array = (KeTensor * max(len(specs), 1))()
-        for entry, spec in zip(array, specs, strict=False):
-            entry.ndim = len(spec.shape)
-            entry.dtype_code, entry.dtype_bits, entry.dtype_lanes = spec.code, spec.bits, 1
-            if spec.shape:
-                kind = ctypes.c_int64 * len(spec.shape)
-                shape, strides = kind(*spec.shape), kind(*spec.strides)
-                self.keep += [shape, strides]
-                entry.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-                entry.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-        return array
-
-
-_call = _Call()
-
-
-def _draws() -> list[torch.Tensor]:
+def _draws(case: ProvedCase) -> list[torch.Tensor]:
     """The numbers that the original forward() would draw now."""
     drawn = []
-    for spec, how in zip(DRAWN, MANIFEST.get("draws", []), strict=True):
+    for spec, how in zip(case.drawn, MANIFEST.get("draws", []), strict=True):
         parameters = how["parameters"]
         if how["method"] == "random_":
             parameters = [int(bound) for bound in parameters]
@@ -198,18 +225,19 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
 
 
-def _run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Calls the kernel on tensors that fit INPUTS."""
-    results = [torch.empty(spec.shape, dtype=spec.dtype) for spec in OUTPUTS]
+def _run(case: ProvedCase, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Calls the kernel on tensors that fit the case."""
+    call = case.call
+    results = [torch.empty(spec.shape, dtype=spec.dtype) for spec in case.outputs]
     held = []  # copies live until the kernel has returned
-    for entry, tensor in zip(_call.inputs, tensors, strict=False):
+    for entry, tensor in zip(call.inputs, tensors, strict=False):
         tensor = _aligned(tensor)
         held.append(tensor)
         entry.data = tensor.data_ptr()
-    for entry, tensor in zip(_call.outputs, results, strict=False):
+    for entry, tensor in zip(call.outputs, results, strict=False):
         entry.data = tensor.data_ptr()
     code = _run_library(
-        _call.inputs, len(INPUTS), _call.outputs, len(OUTPUTS), torch.get_num_threads()
+        call.inputs, len(INPUTS), call.outputs, len(OUTPUTS), torch.get_num_threads()
     )
     if code != 0:
         raise RuntimeError(f"the kernel of {MANIFEST['problem']} failed with code {code}")
@@ -217,6 +245,13 @@ def _run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 # --- The operator, for torch.compile and torch.export ---------------------------------------------
+def _known_case(tensors: tuple[torch.Tensor, ...]) -> ProvedCase:
+    case = _case_of(list(tensors))
+    if case is None:
+        raise RuntimeError(f"{MANIFEST['problem']}: {_proved_shapes()}")
+    return case
+
+
 def _register() -> Callable[..., Any]:
     library = torch_library.Library("kernelevolve", "FRAGMENT")
     name = MANIFEST["operator"]
@@ -226,11 +261,12 @@ def _register() -> Callable[..., Any]:
         library.define(f"{name}({arguments}) -> {result}")
 
         def on_cpu(*tensors: torch.Tensor) -> Any:
-            results = _run(list(tensors))
+            results = _run(_known_case(tensors), list(tensors))
             return results[0] if len(results) == 1 else tuple(results)
 
         def fake(*tensors: torch.Tensor) -> Any:
-            results = [tensors[0].new_empty(s.shape, dtype=s.dtype) for s in OUTPUTS]
+            outputs = _known_case(tensors).outputs
+            results = [tensors[0].new_empty(s.shape, dtype=s.dtype) for s in outputs]
             return results[0] if len(results) == 1 else tuple(results)
 
         library.impl(name, on_cpu, "CPU")
@@ -355,8 +391,8 @@ class ModelNew(Model):
         self._ke_warned = False
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        tensors, reason = self._ke_tensors(args, kwargs)
-        if tensors is None:
+        case, tensors, reason = self._ke_tensors(args, kwargs)
+        if case is None:
             self._ke_warn(reason)
             return super().forward(*args, **kwargs)
         if torch.compiler.is_compiling() or any(
@@ -365,32 +401,35 @@ class ModelNew(Model):
             results = _operator(*tensors)
             results = [results] if isinstance(results, torch.Tensor) else list(results)
         else:
-            results = _run(tensors)
+            results = _run(case, tensors)
         return results[0] if _RESULT[0] == "tensor" else _build(_RESULT, results)
 
     def _ke_tensors(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[torch.Tensor] | None, str]:
-        """The kernel's inputs, or None and why the kernel is not for them."""
+    ) -> tuple[ProvedCase | None, list[torch.Tensor], str]:
+        """The case and the kernel's inputs, or None and why the kernel is not for them."""
         if self._ke_never:
-            return None, self._ke_never
+            return None, [], self._ke_never
         if self._ke_mode_matters and self.training != self._ke_mode:
-            return None, f"it was proved with training={self._ke_mode}"
+            return None, [], f"it was proved with training={self._ke_mode}"
         tensors, reason = _argument_tensors(self, args, kwargs)
         if tensors is None:
-            return None, reason
+            return None, [], reason
         try:
             tensors += [_attribute(self, path) for path in STATE_PATHS]
         except AttributeError as error:
-            return None, f"a parameter or buffer is gone ({error})"
-        for spec, tensor in zip(INPUTS[: len(tensors)], tensors, strict=True):
+            return None, [], f"a parameter or buffer is gone ({error})"
+        case = _case_of(tensors)
+        if case is None:
+            return None, [], _proved_shapes()
+        for spec, tensor in zip(case.inputs, tensors, strict=False):
             if not isinstance(tensor, torch.Tensor) or not spec.fits(tensor):
-                return None, spec.describe()
+                return None, [], spec.describe()
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-            return None, "gradients are needed (use torch.no_grad())"
+            return None, [], "gradients are needed (use torch.no_grad())"
         if torch.is_autocast_enabled("cpu"):
-            return None, "autocast is on"
-        return tensors + _draws() if DRAWN else tensors, ""
+            return None, [], "autocast is on"
+        return case, tensors + _draws(case), ""
 
     def _ke_warn(self, reason: str) -> None:
         # A warning would break the graph that torch.compile records (and its decorator that hides

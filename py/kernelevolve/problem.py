@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a problem file in KernelBench's format and describes its tensors.
 
-The file is executed in a module of its own. Model, get_inputs and get_init_inputs are required; a
-sidecar <name>.toml may hold atol, rtol, precision and libraries.
+The file is executed in a module of its own. Model, get_inputs and get_init_inputs are required,
+get_input_cases adds shape cases (cases.py); a sidecar <name>.toml may hold atol, rtol,
+precision and libraries.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from cases import case_source, draw_case, list_cases, pick_case
 from draws import Draw
 from failure import ProblemError, blame_problem
 from memory import dense_strides, is_dense
@@ -54,6 +56,7 @@ class Options:
     cache_dir: str = ""
     memory_bytes: int = 0
     interpreter: str = sys.executable
+    case: int = 0  # which arguments this process draws: cases.py
 
 
 @dataclass
@@ -94,26 +97,28 @@ class LoadedProblem:
     sidecar: Sidecar
     model: torch.nn.Module
     inputs: list[Spec]
-    tree: Any  # pytree structure of get_inputs()
+    tree: Any  # pytree structure of the arguments
     scalars: dict[int, Any]  # leaf position -> value that is no tensor
     outputs: list[tuple[torch.dtype, list[int]]] = field(default_factory=list)
     mutated: set[str] = field(default_factory=set)  # names of inputs that forward() writes
     reassigned: set[str] = field(default_factory=set)  # module attributes that forward() replaces
     flags: list[str] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)  # of the inputs of the kind "random"
+    case_count: int = 1
 
     def blame(self, stage: str) -> contextlib.AbstractContextManager[None]:
         return blame_problem(self.options.path, stage, self.options.memory_bytes)
 
     def draw(self, seed: int) -> tuple[list[torch.Tensor], list[Any]]:
         """Fresh tensor arguments under a seed, and the argument list they belong to."""
-        with self.blame("get_inputs()"):
+        path, case = self.options.path, self.options.case
+        with self.blame(case_source(case)):
             seed_everything(seed)
-            drawn = self.module.get_inputs()
-        leaves, tree = flatten_arguments(self, drawn)
+            drawn = draw_case(path, self.module, case)
+        leaves, tree = flatten_arguments(self, drawn, case)
         if tree != self.tree:
             raise ProblemError(
-                f"{self.options.path}: get_inputs() returns another structure for another seed; "
+                f"{path}: {case_source(case)} returns another structure for another seed; "
                 "return the same kinds of arguments each time"
             )
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -189,19 +194,20 @@ def seed_everything(seed: int) -> None:
         numpy.random.seed(seed & 0xFFFFFFFF)
 
 
-def flatten_arguments(problem: LoadedProblem, drawn: Any) -> tuple[list[Any], Any]:
-    path = problem.options.path
+def flatten_arguments(problem: LoadedProblem, drawn: Any, case: int) -> tuple[list[Any], Any]:
+    path, source = problem.options.path, case_source(case)
     if not isinstance(drawn, (list, tuple)):
+        what = f"{source} returns" if case == 0 else f"{source} is"
         raise ProblemError(
-            f"{path}: get_inputs() returns {type(drawn).__name__}; it must return a list of the "
-            "arguments of forward()"
+            f"{path}: {what} {type(drawn).__name__}; it must {'return' if case == 0 else 'be'} a "
+            "list of the arguments of forward()"
         )
     leaves, tree = _pytree.tree_flatten(list(drawn))
     wanted = NARROW.get(problem.options.dtype)
     for position, leaf in enumerate(leaves):
         if not isinstance(leaf, torch.Tensor):
             continue
-        check_tensor(path, f"argument {position} from get_inputs()", leaf)
+        check_tensor(path, f"argument {position} from {source}", leaf)
         leaf = leaf.detach()
         if wanted is not None and leaf.is_floating_point():
             leaf = leaf.to(wanted)
@@ -341,6 +347,52 @@ def _state_specs(problem: LoadedProblem) -> list[Spec]:
     return specs
 
 
+def _first_draw(problem: LoadedProblem, report: Report) -> tuple[Any, list[Any]]:
+    """The arguments of the process's case and their leaves; notes structure and case count."""
+    options = problem.options
+    path, case = options.path, options.case
+    report("get_inputs()")
+    with problem.blame("get_inputs()"):
+        seed_everything(options.seed)
+        drawn = draw_case(path, problem.module, 0)
+    leaves, problem.tree = flatten_arguments(problem, drawn, 0)
+    if getattr(problem.module, "get_input_cases", None) is None:
+        return drawn, leaves
+    report("get_input_cases()")
+    with problem.blame("get_input_cases()"):
+        seed_everything(options.seed)
+        cases = list_cases(path, problem.module)
+    problem.case_count = 1 + len(cases)
+    if case == 0:
+        return drawn, leaves
+    chosen = pick_case(path, cases, case)
+    others, tree = flatten_arguments(problem, chosen, case)
+    _check_case(problem, leaves, others, tree)
+    return chosen, others
+
+
+def _check_case(problem: LoadedProblem, first: list[Any], own: list[Any], tree: Any) -> None:
+    """Refuses a case that differs from get_inputs() in more than shapes."""
+    where = f"{problem.options.path}: {case_source(problem.options.case)}"
+    if tree != problem.tree:
+        raise ProblemError(
+            f"{where} has another structure than get_inputs(); a case may change shapes only"
+        )
+    for position, (theirs, mine) in enumerate(zip(first, own, strict=True)):
+        if isinstance(theirs, torch.Tensor) and isinstance(mine, torch.Tensor):
+            if theirs.dtype != mine.dtype:
+                raise ProblemError(
+                    f"{where} has the type {DTYPE_NAMES[mine.dtype]} for argument {position}, "
+                    f"which is {DTYPE_NAMES[theirs.dtype]} in get_inputs(); a case may change "
+                    "shapes only"
+                )
+        elif not same_constant(theirs, mine):
+            raise ProblemError(
+                f"{where} has another argument {position} than get_inputs(), which is not a "
+                "tensor there; a case may change shapes of tensors only"
+            )
+
+
 def load(options: Options, report: Report) -> LoadedProblem:
     """Executes the file, builds the model and draws inputs once. Raises ProblemError."""
     report("import of the problem")
@@ -349,11 +401,7 @@ def load(options: Options, report: Report) -> LoadedProblem:
     report("construction of Model")
     model = _build_model(options, module)
     problem = LoadedProblem(options, module, sidecar, model, [], None, {})
-    report("get_inputs()")
-    with problem.blame("get_inputs()"):
-        seed_everything(options.seed)
-        drawn = module.get_inputs()
-    leaves, problem.tree = flatten_arguments(problem, drawn)
+    drawn, leaves = _first_draw(problem, report)
     problem.scalars = {
         i: copy.deepcopy(x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)
     }

@@ -37,8 +37,9 @@ std::string text_of(const ExportReport& report, const Evaluation& evaluation) {
     text += fmt::format("  {}: {}\n", report.module, report.checked);
   }
   if (evaluation.measurement) {
-    text += fmt::format("  {:.2f} times as fast as the better of PyTorch eager and torch.compile\n",
+    text += fmt::format("  {:.2f} times as fast as the better of PyTorch eager and torch.compile",
                         evaluation.measurement->speedup);
+    text += evaluation.cases.empty() ? "\n" : ", in the mean over the shape cases\n";
   }
   return text + "  README.md there says how to use it\n";
 }
@@ -74,6 +75,8 @@ Result<std::string> export_node(NodeId id, const std::string& as, const std::str
   request.precision = options.precision;
   request.evaluation = TRY(confirmed_evaluation(node, *session, events));
   request.form = *form;
+  request.further_cases = session->cases();
+  request.further_cases.erase(request.further_cases.begin());
   request.out = out.empty() ? fmt::format("{}_node{}", module_name(problem.name), id.value) : out;
   if (request.form == ExportForm::module) {
     request.python = TRY(find_python());

@@ -34,7 +34,7 @@ class Workspace;
 enum class ExportForm : uint8_t { module, header };
 
 struct ExportRequest {
-  const Problem& problem;
+  const Problem& problem;      // of case 0
   std::string problem_source;  // the Python file
   std::string kernel_source;
   BuildRecipe recipe;  // of the kernel's target
@@ -45,6 +45,7 @@ struct ExportRequest {
   std::string python;         // interpreter with torch; module only
   std::filesystem::path out;  // created when absent; files in it are replaced
   ExportForm form = ExportForm::module;
+  std::vector<const Problem*> further_cases = {};  // case 1 and so on, proved like case 0
 };
 
 struct ExportReport {
@@ -68,8 +69,9 @@ Result<std::string> export_node(NodeId node, const std::string& as, const std::s
 
 // "19_ReLU" -> "problem_19_ReLU": importable, never a keyword.
 std::string module_name(const std::string& problem_name);
-// The typed C++ function over ke_module_run.
-std::string cpp_header(const Problem& problem);
+// The typed C++ functions over ke_module_run: one a shape case.
+std::string cpp_header(const Problem& problem,
+                       const std::vector<const Problem*>& further_cases = {});
 std::string readme(const ExportRequest& request, const std::string& module);
 
 }  // namespace ke::app

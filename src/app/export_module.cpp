@@ -66,6 +66,13 @@ Json draw_list(const std::vector<Draw>& draws) {
   return list;
 }
 
+// All shape cases where there are several, else none.
+std::vector<const Problem*> cases_of(const ExportRequest& request) {
+  std::vector<const Problem*> cases = request.further_cases;
+  if (!cases.empty()) cases.insert(cases.begin(), &request.problem);
+  return cases;
+}
+
 Result<Json> manifest(const ExportRequest& request, const std::string& module) {
   Json json = {{"schema", 1},
                {"problem", request.problem.name},
@@ -81,6 +88,10 @@ Result<Json> manifest(const ExportRequest& request, const std::string& module) {
                {"outputs", spec_list(request.problem.outputs)},
                {"draws", draw_list(request.problem.draws)},
                {"evaluation", encode(request.evaluation)}};
+  for (const Problem* one : cases_of(request)) {
+    json["cases"].push_back({{"inputs", spec_list(one->inputs)},
+                             {"outputs", spec_list(one->outputs)}});
+  }
   json["processor"] = TRY(processor());
   if (!module.empty()) {
     json["module"] = module;
@@ -102,7 +113,7 @@ Result<void> write_files(const ExportRequest& request, const std::string& module
   TRY(write(kShim, embedded::module_shim_cpp));
   TRY(write("kernelevolve/kernel.h", embedded::kernel_h));
   TRY(write("kernelevolve/thread_pool.hpp", embedded::thread_pool_hpp));
-  TRY(write("kernel.hpp", cpp_header(request.problem)));
+  TRY(write("kernel.hpp", cpp_header(request.problem, request.further_cases)));
   TRY(write("README.md", readme(request, module)));
   TRY(write("manifest.json", TRY(manifest(request, module)).dump(2) + "\n"));
   if (module.empty()) return {};

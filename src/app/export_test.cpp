@@ -43,6 +43,19 @@ TEST(ExportTexts, SayHowRandomInputsAreDrawn) {
   EXPECT_NE(readme({.problem = problem}, "p.py").find("draws random numbers"), std::string::npos);
 }
 
+TEST(CppHeader, HasAFunctionForEachShapeCase) {
+  Problem first, second;
+  first.name = second.name = "p";
+  first.inputs = {{"x", ir::DType::float32, {4}, {1}, ir::InputKind::argument}};
+  second.inputs = {{"x", ir::DType::float32, {0}, {1}, ir::InputKind::argument}};
+  second.shape_case = 1;
+  const std::string header = cpp_header(first, {&second});
+  EXPECT_NE(header.find("inline int problem_p(\n"), std::string::npos) << header;
+  EXPECT_NE(header.find("inline int problem_p_case1(\n"), std::string::npos) << header;
+  EXPECT_NE(header.find("inputs_0_shape[] = {0}"), std::string::npos) << header;
+  EXPECT_EQ(cpp_header(first).find("_case"), std::string::npos);
+}
+
 TEST(Readme, ShowsOnlyWhatWasMeasured) {
   const Problem problem{.name = "level1/19_ReLU"};
   ExportRequest request{.problem = problem};

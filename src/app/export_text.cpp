@@ -121,28 +121,10 @@ std::string drawn_by(const Problem& problem, size_t input) {
   return fmt::format(", drawn by {}({})", draw.method, fmt::join(draw.parameters, ", "));
 }
 
-}  // namespace
-
-std::string module_name(const std::string& problem_name) {
-  const std::string stem = std::filesystem::path(problem_name).filename().string();
-  return "problem_" + identifier(stem);
-}
-
-std::string cpp_header(const Problem& problem) {
+// The function that calls the kernel for one case, below what its parameters are.
+std::string function_of(const Problem& problem, const std::string& function) {
   const std::vector<std::string> names = parameter_names(problem);
-  std::string text = fmt::format(
-      "// {} as one function. Written by kernelevolve; proved for exactly these shapes, types and\n"
-      "// strides. Link with kernel.so, or compile kernel.cpp and module_shim.cpp with -I. beside\n"
-      "// you.\n#pragma once\n\n#include <stdint.h>\n\n#include \"kernelevolve/kernel.h\"\n\n"
-      "extern \"C\" int ke_module_run(const ke_tensor* inputs, int32_t input_count,\n"
-      "                             ke_tensor* outputs, int32_t output_count,\n"
-      "                             int32_t num_threads);\n\nnamespace kernelevolve {{\n\n",
-      problem.name);
-  text +=
-      "// Every pointer must be aligned to 64 bytes; outputs are written whole and may not\n"
-      "// overlap anything else. 16-bit floating types are passed as their bits. Returns 0 when\n"
-      "// the outputs hold the result. Safe to call from many threads; calls run one at a time.\n"
-      "//\n";
+  std::string text;
   std::vector<std::string> parameters;
   size_t next = 0;
   for (const TensorSpec& spec : problem.inputs) {
@@ -154,15 +136,43 @@ std::string cpp_header(const Problem& problem) {
     parameters.push_back(fmt::format("{}* {}", c_type(spec.dtype).name, names[next++]));
   }
   parameters.push_back("int32_t num_threads");
-  text += fmt::format("inline int {}(\n    {}) {{\n", module_name(problem.name),
-                      fmt::join(parameters, ",\n    "));
+  text += fmt::format("inline int {}(\n    {}) {{\n", function, fmt::join(parameters, ",\n    "));
   text += tensor_lines(problem.inputs, names.data(), "inputs");
   text += tensor_lines(problem.outputs, names.data() + problem.inputs.size(), "outputs");
-  text += fmt::format(
-      "  return ke_module_run(inputs, {}, outputs, {}, num_threads);\n}}\n\n"
-      "}}  // namespace kernelevolve\n",
-      problem.inputs.size(), problem.outputs.size());
-  return text;
+  return text + fmt::format(
+                    "  return ke_module_run(inputs, {}, outputs, {}, num_threads);\n}}\n\n",
+                    problem.inputs.size(), problem.outputs.size());
+}
+
+}  // namespace
+
+std::string module_name(const std::string& problem_name) {
+  const std::string stem = std::filesystem::path(problem_name).filename().string();
+  return "problem_" + identifier(stem);
+}
+
+std::string cpp_header(const Problem& problem, const std::vector<const Problem*>& further_cases) {
+  std::string text = fmt::format(
+      "// {} as {}. Written by kernelevolve; proved for exactly these shapes, types and\n"
+      "// strides. Link with kernel.so, or compile kernel.cpp and module_shim.cpp with -I. beside\n"
+      "// you.\n#pragma once\n\n#include <stdint.h>\n\n#include \"kernelevolve/kernel.h\"\n\n"
+      "extern \"C\" int ke_module_run(const ke_tensor* inputs, int32_t input_count,\n"
+      "                             ke_tensor* outputs, int32_t output_count,\n"
+      "                             int32_t num_threads);\n\nnamespace kernelevolve {{\n\n",
+      problem.name,
+      further_cases.empty() ? "one function" : "functions, one for each shape case");
+  text +=
+      "// Every pointer must be aligned to 64 bytes; outputs are written whole and may not\n"
+      "// overlap anything else. 16-bit floating types are passed as their bits. Returns 0 when\n"
+      "// the outputs hold the result. Safe to call from many threads; calls run one at a time.\n"
+      "//\n";
+  text += function_of(problem, module_name(problem.name));
+  for (const Problem* one : further_cases) {
+    const std::string name = fmt::format("{}_case{}", module_name(problem.name), one->shape_case);
+    text += fmt::format("// {} for other shapes.\n//\n", module_name(problem.name)) +
+            function_of(*one, name);
+  }
+  return text + "}  // namespace kernelevolve\n";
 }
 
 namespace {
@@ -183,6 +193,19 @@ std::string figures_text(const Evaluation& evaluation) {
       "{}.\n",
       m.speedup, m.speedup_low, m.speedup_high,
       evaluation.confirmed ? "confirmed with fresh seeds, processes and samples" : "not confirmed");
+  if (!evaluation.cases.empty()) {
+    text += "\nThese are geometric means over the shape cases:\n\n";
+    for (const CaseResult& one : evaluation.cases) {
+      text += fmt::format("- {}", one.shapes);
+      if (one.measurement) {
+        text += fmt::format(": {:.2f} us, {:.2f} times the better of the two",
+                            static_cast<double>(one.measurement->time_ns) / 1e3,
+                            one.measurement->speedup);
+      }
+      text += one.counted ? "\n" : ", not in the mean because nothing is computed\n";
+    }
+    text += "\n";
+  }
   if (!evaluation.flags.empty()) {
     text += fmt::format("Flags of the judge: {}.\n", fmt::join(evaluation.flags, ", "));
   }

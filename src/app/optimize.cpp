@@ -12,23 +12,6 @@
 namespace ke::app {
 namespace {
 
-std::optional<double> ratio(const std::optional<int64_t>& baseline, int64_t time) {
-  if (!baseline || time <= 0) return std::nullopt;
-  return static_cast<double>(*baseline) / static_cast<double>(time);
-}
-
-void fill_figures(OptimizeReport& report, const Evaluation& evaluation) {
-  report.flags = evaluation.flags;
-  report.kernel_class = evaluation.kernel_class;
-  if (!evaluation.measurement) return;
-  const Measurement& measured = *evaluation.measurement;
-  report.time_ns = measured.time_ns;
-  report.eager_ns = measured.eager_median_ns;
-  report.compile_ns = measured.compile_median_ns;
-  report.speedup_vs_eager = ratio(report.eager_ns, measured.time_ns);
-  report.speedup_vs_compile = ratio(report.compile_ns, measured.time_ns);
-}
-
 // "accepted" when there is a best, else the most frequent rejection, else "none".
 std::string overall_verdict(const SearchResult& result) {
   if (result.best) return std::string(enum_name(Verdict::accepted));
@@ -73,7 +56,7 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
   report.precision = enum_name(session.options().precision);
   report.seed = search_options.seed;
   report.ended = enum_name(result.reason);
-  if (result.evaluation) fill_figures(report, *result.evaluation);
+  if (result.evaluation) report.fill_figures(*result.evaluation);
   if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
   return report;
 }
@@ -231,7 +214,7 @@ Json encode(const JudgeReport& report) {
   else
     shape.rejected[shape.verdict] = 1;
   shape.wall_s = report.wall_s;
-  fill_figures(shape, report.evaluation);
+  shape.fill_figures(report.evaluation);
   Json json = encode(shape);
   json["detail"] = report.evaluation.detail;
   json["diagnostics"] = report.evaluation.diagnostics;

@@ -20,7 +20,37 @@ Result<std::optional<T>> optional_field(Fields& fields, const char* key) {
   return std::optional<T>(TRY(fields.get<T>(key)));
 }
 
+std::optional<double> ratio(const std::optional<int64_t>& baseline, int64_t time) {
+  if (!baseline || time <= 0) return std::nullopt;
+  return static_cast<double>(*baseline) / static_cast<double>(time);
+}
+
+// Keys as of the whole, where they mean the same.
+Json encode_case(const CaseResult& one) {
+  Json json = {{"shapes", one.shapes}, {"flags", one.flags}, {"counted", one.counted}};
+  const Measurement measured = one.measurement.value_or(Measurement());
+  json["time_ns"] = one.measurement ? Json(measured.time_ns) : Json(nullptr);
+  json["baseline_ns"] = {{"eager", or_null(measured.eager_median_ns)},
+                         {"compile", or_null(measured.compile_median_ns)}};
+  json["speedup_vs_eager"] = or_null(ratio(measured.eager_median_ns, measured.time_ns));
+  json["speedup_vs_compile"] = or_null(ratio(measured.compile_median_ns, measured.time_ns));
+  return json;
+}
+
 }  // namespace
+
+void OptimizeReport::fill_figures(const Evaluation& evaluation) {
+  flags = evaluation.flags;
+  kernel_class = evaluation.kernel_class;
+  cases = evaluation.cases;
+  if (!evaluation.measurement) return;
+  const Measurement& measured = *evaluation.measurement;
+  time_ns = measured.time_ns;
+  eager_ns = measured.eager_median_ns;
+  compile_ns = measured.compile_median_ns;
+  speedup_vs_eager = ratio(eager_ns, measured.time_ns);
+  speedup_vs_compile = ratio(compile_ns, measured.time_ns);
+}
 
 std::optional<double> OptimizeReport::speedup() const {
   if (!speedup_vs_eager) return speedup_vs_compile;
@@ -52,6 +82,7 @@ Json encode(const OptimizeReport& report) {
                {"wall_s", report.wall_s},
                {"ended", report.ended}};
   if (!report.error.empty()) json["error"] = report.error;
+  for (const CaseResult& one : report.cases) json["cases"].push_back(encode_case(one));
   return json;
 }
 

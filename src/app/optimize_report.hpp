@@ -12,6 +12,7 @@
 
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
+#include "domain/evaluation.hpp"
 
 namespace ke::app {
 
@@ -38,8 +39,12 @@ struct OptimizeReport {
   uint64_t seed = 0;
   double wall_s = 0;
   std::string ended;  // why the search stopped
+  // Of the best kernel. Empty with one shape case; not read back from JSON.
+  std::vector<CaseResult> cases;
   std::string error;  // suite rows of problems that could not be run
 
+  // Takes over what an evaluation says of one kernel: flags, class, times.
+  void fill_figures(const Evaluation& evaluation);
   // baseline / candidate against the better baseline, when there is one.
   std::optional<double> speedup() const;
 };

@@ -13,6 +13,7 @@
 #include "base/json.hpp"
 #include "eval/evaluator.hpp"
 #include "eval/profile.hpp"
+#include "eval/shape_cases.hpp"
 #include "ir/lower/lower.hpp"
 #include "os/file_system.hpp"
 #include "os/random.hpp"
@@ -122,29 +123,56 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
 
   stage(events,
         fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
-  session->oracle_ =
-      TRY(start_oracle(oracle_options(session->options_, session->machine_, workspace, python)));
-  const Problem& problem = session->oracle_->problem();
-  if (problem.graph) {
-    auto program = ir::lower(*problem.graph);
-    if (program)
-      session->program_ = std::move(*program);
-    else
-      session->lowering_error_ = program.error().to_string();
-  } else {
-    session->lowering_error_ = problem.graph_error;
-  }
-  if (!session->program_) {
+  session->oracles_ =
+      TRY(start_oracles(oracle_options(session->options_, session->machine_, workspace, python)));
+  session->lower_cases();
+  if (session->programs_.empty()) {
     stage(events, fmt::format("{}: the proposer synth has nothing to offer here: {}",
                               session->options_.problem_name, session->lowering_error_));
   }
-  session->evaluator_ = TRY(make_evaluator(TRY(session->evaluator_options(workspace))));
+  session->evaluator_ = TRY(session->make_judge(workspace));
   return session;
 }
 
-Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace) {
+std::vector<const Problem*> Session::cases() const {
+  std::vector<const Problem*> problems;
+  for (const auto& oracle : oracles_) problems.push_back(&oracle->problem());
+  return problems;
+}
+
+// All or none: a kernel must serve every case.
+void Session::lower_cases() {
+  for (const auto& oracle : oracles_) {
+    const Problem& problem = oracle->problem();
+    Result<ir::Program> program =
+        problem.graph ? ir::lower(*problem.graph)
+                      : Result<ir::Program>(Error{Errc::unavailable, problem.graph_error});
+    if (!program) {
+      lowering_error_ = program.error().to_string();
+      if (oracles_.size() > 1) {
+        lowering_error_ = fmt::format("in case {} ({}): {}", problem.shape_case,
+                                      shapes_of(problem), lowering_error_);
+      }
+      programs_.clear();
+      return;
+    }
+    programs_.push_back(std::move(*program));
+  }
+}
+
+Result<std::unique_ptr<Evaluator>> Session::make_judge(const Workspace& workspace) {
+  std::vector<ShapeCase> cases;
+  for (const auto& oracle : oracles_) {
+    auto judge = TRY(make_evaluator(TRY(evaluator_options(workspace, *oracle))));
+    if (oracles_.size() == 1) return judge;
+    cases.push_back({std::move(judge), oracle.get()});
+  }
+  return make_case_evaluator(std::move(cases));
+}
+
+Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace, Oracle& oracle) {
   EvaluatorOptions judge;
-  judge.oracle = oracle_.get();
+  judge.oracle = &oracle;
   judge.target = target_.get();
   judge.clock = &clock_;
   judge.machine = machine_;
@@ -163,17 +191,19 @@ const std::string& Session::libraries() const {
 }
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {
+  std::string conditions =
+      fmt::format("{}, {}, libraries {}, judge {}", enum_name(options_.precision), options_.dtype,
+                  libraries(), kJudgeVersion);
+  if (oracles_.size() > 1) conditions += fmt::format(", {} shape cases", oracles_.size());
   return SearchDependencies{.clock = clock_,
                             .evaluator = *evaluator_,
                             .graph = graph_,
                             .target = *target_,
                             .target_name = options_.target,
-                            .conditions = fmt::format("{}, {}, libraries {}, judge {}",
-                                                      enum_name(options_.precision),
-                                                      options_.dtype, libraries(), kJudgeVersion),
+                            .conditions = std::move(conditions),
                             .machine = machine_,
                             .problem = problem(),
-                            .program = program_,
+                            .programs = programs_,
                             .events = events,
                             .stop = std::move(stop)};
 }

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "app/workspace.hpp"
 #include "base/events.hpp"
@@ -44,8 +44,9 @@ class Session {
   static Result<std::unique_ptr<Session>> open(const SessionOptions& options, Workspace& workspace,
                                                EventSink& events);
 
-  const Problem& problem() const { return oracle_->problem(); }
-  const std::optional<ir::Program>& program() const { return program_; }
+  const Problem& problem() const { return oracles_.front()->problem(); }  // of case 0
+  std::vector<const Problem*> cases() const;  // at least one; live as long as the session
+  const std::vector<ir::Program>& programs() const { return programs_; }  // empty, or one a case
   const std::string& lowering_error() const { return lowering_error_; }
   const MachineProfile& machine() const { return machine_; }
   const Target& target() const { return *target_; }
@@ -60,7 +61,9 @@ class Session {
   Session(SessionOptions options, Workspace& workspace)
       : options_(std::move(options)), graph_(workspace.store()) {}
 
-  Result<EvaluatorOptions> evaluator_options(const Workspace& workspace);
+  void lower_cases();
+  Result<EvaluatorOptions> evaluator_options(const Workspace& workspace, Oracle& oracle);
+  Result<std::unique_ptr<Evaluator>> make_judge(const Workspace& workspace);
   const std::string& libraries() const;  // the sidecar's word, else the option's
 
   SessionOptions options_;
@@ -68,10 +71,10 @@ class Session {
   os::SystemClock clock_;
   std::unique_ptr<Target> target_;
   MachineProfile machine_;
-  std::unique_ptr<Oracle> oracle_;
-  std::optional<ir::Program> program_;
+  std::vector<std::unique_ptr<Oracle>> oracles_;  // one a shape case
+  std::vector<ir::Program> programs_;
   std::string lowering_error_;
-  std::unique_ptr<Evaluator> evaluator_;  // before oracle_ goes: it refers to it
+  std::unique_ptr<Evaluator> evaluator_;  // before oracles_ go: it refers to them
 };
 
 // "level1/19_ReLU" for …/level1/19_ReLU.py, else the file's stem.

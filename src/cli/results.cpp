@@ -30,6 +30,22 @@ std::string times(int64_t time, const std::optional<int64_t>& eager,
   return text;
 }
 
+// What each of several shape cases took.
+std::string case_lines(const std::vector<CaseResult>& cases) {
+  std::string text;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const CaseResult& one = cases[i];
+    text += fmt::format("  {:<14} {}", fmt::format("case {}", i), one.shapes);
+    if (one.measurement) {
+      text += fmt::format(": {}, {:.2f}x", duration(one.measurement->time_ns),
+                          one.measurement->speedup);
+    }
+    if (!one.flags.empty()) text += fmt::format(" ({})", fmt::join(one.flags, ", "));
+    text += one.counted ? "\n" : ", not in the mean: nothing is computed\n";
+  }
+  return text;
+}
+
 std::string flags_line(const std::vector<std::string>& flags) {
   return flags.empty() ? "" : fmt::format("  flags          {}\n", fmt::join(flags, ", "));
 }
@@ -55,6 +71,7 @@ std::string optimize_text(const app::OptimizeReport& report) {
   if (report.time_ns) {
     text += times(*report.time_ns, report.eager_ns, report.compile_ns, report.floor_ns);
   }
+  text += case_lines(report.cases);
   text += flags_line(report.flags);
   text += fmt::format("  search         {}, seed {}\n", counts, report.seed);
   text += fmt::format("  kernel         {}\n", report.kernel_path);
@@ -79,14 +96,16 @@ std::string judge_text(const app::JudgeReport& report) {
                   report.floor_ns);
     text += fmt::format(
         "  speed-up       {:.3f}x against the better baseline, 95 % interval {:.3f} "
-        "to {:.3f}, {} pairs\n",
+        "to {:.3f}, {}\n",
         measured.speedup, measured.speedup_low, measured.speedup_high,
-        measured.candidate_ns.size());
+        evaluation.cases.empty() ? fmt::format("{} pairs", measured.candidate_ns.size())
+                                 : std::string("mean over the cases"));
     if (measured.warm_ns && measured.warm_baseline_ns) {
       text += fmt::format("  cache-warm     {:>12}   the better baseline {}\n",
                           duration(*measured.warm_ns), duration(*measured.warm_baseline_ns));
     }
   }
+  text += case_lines(evaluation.cases);
   text += flags_line(evaluation.flags);
   if (!evaluation.protections.empty()) {
     text += fmt::format("  sandbox        {}\n", evaluation.protections);

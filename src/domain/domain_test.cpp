@@ -46,6 +46,103 @@ TEST(EvaluationCodec, ComesBackAsItWasWritten) {
   EXPECT_FALSE(back->measurement->compile_median_ns.has_value());
 }
 
+TEST(EvaluationCodec, KeepsCasesAndReadsRowsWithoutThem) {
+  Evaluation e = accepted_evaluation();
+  EXPECT_FALSE(encode(e).contains("cases")) << "one case is written as before";
+  e.cases = {{.shapes = "x [4]", .flags = {"tie"}, .counted = true, .measurement = e.measurement},
+             {.shapes = "x [0]", .flags = {}, .counted = false, .measurement = std::nullopt}};
+  const Result<Evaluation> back = decode_evaluation(encode(e));
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(dump_json(encode(*back)), dump_json(encode(e)));
+  ASSERT_EQ(back->cases.size(), 2u);
+  EXPECT_EQ(back->cases[0].measurement->time_ns, 105);
+  EXPECT_FALSE(back->cases[1].counted);
+}
+
+CaseResult measured_case(int64_t time_ns, int64_t eager_ns) {
+  Measurement m;
+  m.time_ns = time_ns;
+  m.eager_ns = {eager_ns};
+  m.eager_median_ns = eager_ns;
+  m.speedup = static_cast<double>(eager_ns) / static_cast<double>(time_ns);
+  m.speedup_low = m.speedup * 0.9;
+  m.speedup_high = m.speedup * 1.1;
+  return {.shapes = "x", .flags = {}, .counted = true, .measurement = m};
+}
+
+TEST(MeanOfCases, IsGeometricAndItsTimesGiveItsSpeedup) {
+  const auto mean = mean_of({measured_case(10'000, 80'000), measured_case(40'000, 80'000)});
+  ASSERT_TRUE(mean);
+  EXPECT_NEAR(mean->speedup, 4, 1e-9);
+  EXPECT_NEAR(mean->speedup_low, 3.6, 1e-9);
+  EXPECT_EQ(mean->time_ns, 20'000);
+  EXPECT_EQ(mean->eager_median_ns, 80'000);
+  EXPECT_FALSE(mean->compile_median_ns.has_value());
+}
+
+TEST(MeanOfCases, LeavesOutWhatIsNotCountedUnlessNothingIs) {
+  CaseResult empty = measured_case(1, 6'000);
+  empty.counted = false;
+  EXPECT_NEAR(mean_of({measured_case(10'000, 30'000), empty})->speedup, 3, 1e-9);
+  EXPECT_NEAR(mean_of({empty, empty})->speedup, 3, 1e-9) << "6 us against a launch of 2 us";
+  empty.measurement.reset();
+  EXPECT_FALSE(mean_of({measured_case(10'000, 30'000), empty}).has_value());
+}
+
+TEST(MeanOfCases, CountsATimeBelowThatOfLaunchingAsLaunching) {
+  // 8 us against 10 ns is a gain of 4 in the mean, not of 800; a gain stays one, a loss a loss.
+  EXPECT_NEAR(mean_of({measured_case(10, 8'000), measured_case(10'000, 10'000)})->speedup, 2, 1e-9);
+  EXPECT_NEAR(mean_of({measured_case(10, 1'000)})->speedup, 1, 1e-9);
+  EXPECT_NEAR(mean_of({measured_case(1'000, 500)})->speedup, 0.5, 1e-9);
+}
+
+TEST(MeanOfCases, RanksAgainstEagerInEveryCase) {
+  Evaluation e = accepted_evaluation();
+  CaseResult compiled = measured_case(10'000, 90'000);
+  compiled.measurement->compile_ns = {20'000};
+  compiled.measurement->compile_median_ns = 20'000;
+  compiled.measurement->speedup = 2;
+  e.cases = {compiled, measured_case(10'000, 40'000)};
+  e.measurement = mean_of(e.cases);
+  EXPECT_NEAR(*fitness(e), std::sqrt(2.0 * 4.0), 1e-9);
+  EXPECT_NEAR(*ranking_fitness(e), std::sqrt(9.0 * 4.0), 1e-9);
+}
+
+Problem case_of(std::vector<int64_t> shape) {
+  Problem problem;
+  problem.path = "p.py";
+  problem.inputs = {{"x", ir::DType::float32, shape, {}, ir::InputKind::argument},
+                    {"w", ir::DType::float32, {3}, {1}, ir::InputKind::parameter}};
+  problem.outputs = {{"output0", ir::DType::float32, shape, {}}};
+  return problem;
+}
+
+TEST(CheckCases, AllowsOtherShapesOfArgumentsAndNothingElse) {
+  const Problem first = case_of({4, 3});
+  Problem none = case_of({0, 3}), same = case_of({4, 3}), typed = case_of({5, 3});
+  Problem fewer = case_of({6, 3}), weighted = case_of({7, 3});
+  typed.inputs[0].dtype = ir::DType::float64;
+  fewer.outputs.clear();
+  weighted.inputs[1].shape = {4};
+  EXPECT_TRUE(check_cases(std::vector{&first, const_cast<const Problem*>(&none)}));
+  struct Case {
+    const Problem* other;
+    const char* sentence;
+  } cases[] = {
+      {&same, "p.py: case 1 (x [4, 3]) has the shapes of case 0; remove it from get_input_cases()"},
+      {&typed, "case 1 (x [5, 3]) has other inputs than case 0, or inputs of other types"},
+      {&fewer, "has another number of outputs than case 0"},
+      {&weighted, "has another shape of 'w', which is no argument"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    const Result<void> checked = check_cases(std::vector{&first, c.other});
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, Errc::invalid);
+    EXPECT_NE(checked.error().message.find(c.sentence), std::string::npos)
+        << checked.error().message;
+  }
+}
+
 TEST(EvaluationCodec, KeepsAnInfiniteErrorThroughText) {
   Evaluation e;
   e.verdict = Verdict::wrong_output;

@@ -53,12 +53,23 @@ struct OutputError {
   int64_t ungraded = 0;  // elements where PyTorch itself misses tolerance
 };
 
+// One of several shape cases of an accepted candidate.
+struct CaseResult {
+  std::string shapes;              // "x [1, 768]": of the arguments
+  std::vector<std::string> flags;  // of this case
+  // Whether it counts in the mean. An empty output is proved and timed, but nothing is computed.
+  bool counted = true;
+  std::optional<Measurement> measurement;
+};
+
 struct Evaluation {
   Verdict verdict = Verdict::crashed;
   std::string detail;                      // one sentence for people: why it was rejected
   std::string diagnostics;                 // compiler output, capped
   std::vector<OutputError> errors;         // one an output, when outputs were compared
-  std::optional<Measurement> measurement;  // accepted only
+  // Accepted only. With several shape cases: means over those that count (mean_of), no samples.
+  std::optional<Measurement> measurement;
+  std::vector<CaseResult> cases;           // accepted only, in order; empty when there is one
   std::vector<std::string> flags;          // tie, too_small, drift, trivial, foldable, random
   std::string kernel_class = "own";        // own, mixed, library
   std::string protections;     // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
@@ -67,6 +78,14 @@ struct Evaluation {
   int64_t build_ms = 0;
   int64_t judge_ms = 0;
 };
+
+// What a time below this counts as in a mean over shape cases: a call's time is mostly that of
+// launching then, and a ratio of such times, however large, says nothing about the kernel.
+inline constexpr int64_t kLaunchNs = 2'000;
+
+// The figures of several cases as one: geometric means of times and speed-ups over those that are
+// counted (over all when none is). Nothing unless every case was measured.
+std::optional<Measurement> mean_of(const std::vector<CaseResult>& cases);
 
 Json encode(const Measurement& measurement);
 Json encode(const Evaluation& evaluation);

@@ -22,6 +22,7 @@ struct Limits {
   int64_t diagnostic_bytes_max = 8_KiB;  // compiler output and the like, kept per evaluation
   int64_t truth_resident_bytes_max = 6_GiB;
   int32_t timing_sets_max = 64;
+  int32_t shape_cases_max = 16;  // each takes a PyTorch process
 };
 
 }  // namespace ke

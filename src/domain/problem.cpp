@@ -3,9 +3,44 @@
 // Sizes and JSON form of tensor specifications.
 #include "domain/problem.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "base/json.hpp"
 
 namespace ke {
+namespace {
+
+// What a case may not change of a tensor.
+bool same_kind(const TensorSpec& a, const TensorSpec& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.kind == b.kind;
+}
+
+bool same_shape(const TensorSpec& a, const TensorSpec& b) { return a.shape == b.shape; }
+
+// Why `other` is no shape case beside `first`; nothing when it is.
+std::optional<std::string> difference(const Problem& first, const Problem& other) {
+  if (!std::ranges::equal(first.inputs, other.inputs, same_kind)) {
+    return "other inputs than case 0, or inputs of other types";
+  }
+  for (size_t i = 0; i < first.inputs.size(); ++i) {
+    const TensorSpec& spec = first.inputs[i];
+    if (spec.kind != ir::InputKind::argument && spec.shape != other.inputs[i].shape) {
+      return fmt::format("another shape of '{}', which is no argument", spec.name);
+    }
+  }
+  const auto same_dtype = [](const TensorSpec& a, const TensorSpec& b) {
+    return a.dtype == b.dtype;
+  };
+  if (!std::ranges::equal(first.outputs, other.outputs, same_dtype)) {
+    return "another number of outputs than case 0, or outputs of other types";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 int64_t TensorSpec::elements() const {
   int64_t count = 1;
@@ -25,6 +60,36 @@ int64_t Problem::output_bytes() const {
   int64_t sum = 0;
   for (const TensorSpec& spec : outputs) sum += spec.bytes();
   return sum;
+}
+
+std::string shapes_of(const Problem& problem) {
+  std::string text;
+  for (const TensorSpec& spec : problem.inputs) {
+    if (spec.kind != ir::InputKind::argument) continue;
+    text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", spec.name,
+                        fmt::join(spec.shape, ", "));
+  }
+  return text;
+}
+
+Result<void> check_cases(std::span<const Problem* const> cases) {
+  for (size_t i = 1; i < cases.size(); ++i) {
+    const Problem& own = *cases[i];
+    if (const auto differs = difference(*cases[0], own)) {
+      return Error{Errc::invalid,
+                   fmt::format("{}: case {} ({}) has {}; a case may change shapes of arguments "
+                               "only",
+                               own.path, i, shapes_of(own), *differs)};
+    }
+    for (size_t before = 0; before < i; ++before) {
+      if (!std::ranges::equal(cases[before]->inputs, own.inputs, same_shape)) continue;
+      return Error{Errc::invalid,
+                   fmt::format("{}: case {} ({}) has the shapes of case {}; remove it from "
+                               "get_input_cases(), or give it shapes of its own",
+                               own.path, i, shapes_of(own), before)};
+    }
+  }
+  return {};
 }
 
 Json encode(const TensorSpec& spec) {

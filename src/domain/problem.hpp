@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,19 @@ struct Problem {
   std::string libraries;           // the sidecar's library policy; empty: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
   std::vector<Draw> draws;         // one an input of the kind `random`, in order
+  int32_t shape_case = 0;          // which of case_count; 0: the shapes of get_inputs()
+  int32_t case_count = 1;
 
   int64_t minimal_flops() const { return flops - spared_flops; }
   int64_t input_bytes() const;
   int64_t output_bytes() const;
 };
+
+// "x [1, 0], y [3]": the shapes of the arguments.
+std::string shapes_of(const Problem& problem);
+
+// Errc::invalid unless these shape cases of one problem differ in shapes, and in nothing else.
+Result<void> check_cases(std::span<const Problem* const> cases);
 
 Json encode(const TensorSpec& spec);
 Result<TensorSpec> decode_tensor_spec(const Json& json);

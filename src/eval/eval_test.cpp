@@ -304,6 +304,27 @@ TEST(Statistics, TellFivePercentApartInFifteenPairs) {
 
 // --- floor and plan ----------------------------------------------------------------------------
 
+TEST(Floor, AsksForNoWeightsWhereThereIsNothingToCombineThemWith) {
+  Problem problem;
+  problem.inputs = {{"x", ir::DType::float32, {0, 1024}, {1024, 1}, ir::InputKind::argument},
+                    {"w", ir::DType::float32, {1024, 1024}, {1024, 1}, ir::InputKind::parameter}};
+  problem.outputs = {{"y", ir::DType::float32, {0, 1024}, {1024, 1}}};
+  ir::Graph graph;
+  for (int i = 0; i < 2; ++i) {
+    graph.values.push_back({});
+    graph.inputs.push_back({.value = ir::ValueId{i}});
+    graph.outputs.push_back(ir::ValueId{i});
+  }
+  problem.graph = graph;
+  const MachineProfile machine;
+  EXPECT_EQ(bytes_that_must_move(problem), 0);
+  EXPECT_EQ(physical_floor_ns(problem, machine, true), 1);
+  EXPECT_EQ(impossible_below_ns(problem, machine, true), 0);
+  problem.inputs[0].shape = {1, 1024};
+  EXPECT_GT(bytes_that_must_move(problem), 4 << 20);
+  EXPECT_GT(impossible_below_ns(problem, machine, true), 1'000);
+}
+
 TEST(Floor, IsTheSlowerOfMovingAndComputing) {
   Problem problem = problem_of(1 << 20, 1);
   problem.inputs = {vector_spec(1 << 20)};

@@ -40,6 +40,12 @@ int64_t needed_input_bytes(const Problem& problem) {
   return bytes;
 }
 
+bool has_empty_argument(const Problem& problem) {
+  return std::any_of(problem.inputs.begin(), problem.inputs.end(), [](const TensorSpec& spec) {
+    return spec.kind == ir::InputKind::argument && spec.elements() == 0;
+  });
+}
+
 int64_t time_ns(double work, double rate) {
   return static_cast<int64_t>(std::ceil(work / rate * 1e9));
 }
@@ -47,12 +53,17 @@ int64_t time_ns(double work, double rate) {
 }  // namespace
 
 int64_t bytes_that_must_move(const Problem& problem) {
+  // With nothing to combine them with, weights need not be read.
+  if (has_empty_argument(problem)) return problem.output_bytes();
   if (!problem.graph || picks(*problem.graph)) return problem.output_bytes();
   return problem.output_bytes() + needed_input_bytes(problem);
 }
 
 int64_t physical_floor_ns(const Problem& problem, const MachineProfile& machine, bool cold) {
-  const double bytes = static_cast<double>(needed_input_bytes(problem) + problem.output_bytes());
+  const int64_t moved = has_empty_argument(problem)
+                            ? problem.output_bytes()
+                            : needed_input_bytes(problem) + problem.output_bytes();
+  const double bytes = static_cast<double>(moved);
   const double bandwidth =
       cold ? machine.bandwidth_all : std::max(machine.bandwidth_llc_all, machine.bandwidth_all);
   const int64_t moving = time_ns(bytes, bandwidth);

@@ -41,9 +41,20 @@ std::string describe(const NodeEvaluation& one) {
   std::string text = fmt::format("evaluation {}  {}: {}\n", one.id.value, one.effort, outcome(one));
   if (!evaluation.detail.empty()) text += fmt::format("  {}\n", evaluation.detail);
   if (const auto& measured = evaluation.measurement) {
-    text += fmt::format("  {} ns a call; speed-up {:.3f} [{:.3f}, {:.3f}] over {} samples\n",
+    const size_t cases = evaluation.cases.size();
+    text += fmt::format("  {} ns a call; speed-up {:.3f} [{:.3f}, {:.3f}] over {}\n",
                         measured->time_ns, measured->speedup, measured->speedup_low,
-                        measured->speedup_high, measured->candidate_ns.size());
+                        measured->speedup_high,
+                        cases > 0 ? fmt::format("{} cases", cases)
+                                  : fmt::format("{} samples", measured->candidate_ns.size()));
+  }
+  for (const CaseResult& shape_case : evaluation.cases) {
+    text += "  " + shape_case.shapes;
+    if (shape_case.measurement) {
+      text += fmt::format(": {} ns a call; speed-up {:.3f}", shape_case.measurement->time_ns,
+                          shape_case.measurement->speedup);
+    }
+    text += shape_case.counted ? "\n" : "; not in the mean\n";
   }
   for (const std::string& flag : evaluation.flags) text += fmt::format("  flag: {}\n", flag);
   if (!evaluation.diagnostics.empty()) text += evaluation.diagnostics + "\n";

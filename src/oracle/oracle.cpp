@@ -36,7 +36,9 @@ class ProcessOracle final : public Oracle {
         main_(std::move(judge), &child_, blame()),
         compile_(std::move(compile), nullptr, blame()) {}
 
-  Result<void> load(Digest digest);
+  // In two steps, so that several processes can import and export at the same time.
+  Result<void> request_load();
+  Result<void> finish_load(Digest digest);
 
   const Problem& problem() const override { return problem_; }
   Result<InputSet> make_set(const SetRequest& request) override;
@@ -67,23 +69,30 @@ class ProcessOracle final : public Oracle {
   bool paused_ = false;
 };
 
-Result<void> ProcessOracle::load(Digest digest) {
+Result<void> ProcessOracle::request_load() {
   const Json start{{"do", "start"},
                    {"options",
                     {{"path", options_.problem_path},
                      {"dtype", options_.dtype},
                      {"precision", enum_name(options_.precision)},
+                     {"case", options_.shape_case},
                      {"seed", options_.seed},
                      {"threads", options_.threads},
                      {"cache_dir", options_.cache_dir},
                      {"memory_bytes", options_.limits.oracle_memory_bytes}}}};
-  TRY(main_.ask(start, options_.limits.python_start_max));
-  const Json answer = TRY(main_.ask(Json{{"do", "load"}}, options_.limits.oracle_load_max));
+  TRY(main_.send(start));
+  return main_.send(Json{{"do", "load"}});
+}
+
+Result<void> ProcessOracle::finish_load(Digest digest) {
+  TRY(main_.receive(options_.limits.python_start_max));
+  const Json answer = TRY(main_.receive(options_.limits.oracle_load_max));
   oracle::Description description = TRY(oracle::decode_description(answer));
   problem_ = std::move(description.problem);
   problem_.name = options_.problem_name;
   problem_.path = options_.problem_path;
   problem_.digest = digest;
+  problem_.shape_case = options_.shape_case;
   mutated_ = std::move(description.mutated);
   reassigned_ = std::move(description.reassigned);
   return {};
@@ -217,19 +226,21 @@ Result<os::Child> start_python(const OracleOptions& options, const os::Room& roo
   return os::spawn(process);
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& given) {
-  OracleOptions options = given;
+// Checked and made absolute.
+Result<OracleOptions> settled(OracleOptions options) {
   if (options.dtype != "as-is" && options.dtype != "fp16" && options.dtype != "bf16") {
     return Error{Errc::invalid,
                  fmt::format("there is no type '{}'; use as-is, fp16 or bf16", options.dtype)};
   }
-  const Digest digest = TRY(digest_of_problem(options.problem_path));
   options.python = TRY(absolute_python(options.python));
   options.problem_path = fs::absolute(options.problem_path).lexically_normal().string();
   options.cache_dir = fs::absolute(options.cache_dir).lexically_normal().string();
   TRY(os::make_directories(options.cache_dir));
+  return options;
+}
+
+// A process that has been asked to load its case.
+Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options) {
   auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
   auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
   const os::Room room = TRY(
@@ -240,10 +251,45 @@ Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& given) {
   os::Child child = TRY(start_python(options, room, judge.second.get(), compile.second.get()));
   judge.second.reset();
   compile.second.reset();
-  auto oracle = std::make_unique<ProcessOracle>(std::move(options), std::move(child),
-                                                std::move(judge.first), std::move(compile.first));
-  TRY(oracle->load(digest));
+  auto oracle = std::make_unique<ProcessOracle>(options, std::move(child), std::move(judge.first),
+                                                std::move(compile.first));
+  TRY(oracle->request_load());
+  return oracle;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& given) {
+  const Digest digest = TRY(digest_of_problem(given.problem_path));
+  auto oracle = TRY(begin_oracle(TRY(settled(given))));
+  TRY(oracle->finish_load(digest));
   return std::unique_ptr<Oracle>(std::move(oracle));
+}
+
+Result<std::vector<std::unique_ptr<Oracle>>> start_oracles(const OracleOptions& given) {
+  const Digest digest = TRY(digest_of_problem(given.problem_path));
+  OracleOptions options = TRY(settled(given));
+  std::vector<std::unique_ptr<ProcessOracle>> started;
+  started.push_back(TRY(begin_oracle(options)));
+  TRY(started.front()->finish_load(digest));
+  const int32_t count = started.front()->problem().case_count;
+  if (count > options.limits.shape_cases_max) {
+    return Error{Errc::invalid,
+                 fmt::format("{} has {} shape cases, get_inputs() included, and at most {} are "
+                             "judged; list fewer in get_input_cases()",
+                             options.problem_path, count, options.limits.shape_cases_max)};
+  }
+  // A process lives no longer than the thread that started it, so this thread starts them all.
+  while (++options.shape_case < count) started.push_back(TRY(begin_oracle(options)));
+  std::vector<std::unique_ptr<Oracle>> oracles;
+  std::vector<const Problem*> problems;
+  for (auto& one : started) {
+    if (!oracles.empty()) TRY(one->finish_load(digest));
+    problems.push_back(&one->problem());
+    oracles.push_back(std::move(one));
+  }
+  TRY(check_cases(problems));
+  return oracles;
 }
 
 }  // namespace ke

@@ -84,6 +84,7 @@ struct OracleOptions {
   std::string problem_name;
   Precision precision = Precision::strict;
   std::string dtype = "as-is";  // or fp16, bf16
+  int32_t shape_case = 0;       // which arguments: 0 is get_inputs(), then get_input_cases()
   uint64_t seed = 0;            // secret, per run
   int32_t threads = 1;
   std::string cache_dir;  // torch.compile's cache and the unpacked Python files
@@ -93,6 +94,10 @@ struct OracleOptions {
 // Fails with Errc::invalid and one sentence when the problem file is at fault, with
 // Errc::unavailable when Python or torch is missing.
 Result<std::unique_ptr<Oracle>> start_oracle(const OracleOptions& options);
+
+// One oracle a shape case, in order; options.shape_case is 0. Fails as start_oracle, and with
+// Errc::invalid when the cases differ in more than shapes or are more than the limit.
+Result<std::vector<std::unique_ptr<Oracle>>> start_oracles(const OracleOptions& options);
 
 }  // namespace ke
 

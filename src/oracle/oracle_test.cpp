@@ -510,6 +510,66 @@ TEST_F(OracleTest, SaysInOneSentenceWhatIsWrongWithAFile) {
   }
 }
 
+TEST_F(OracleTest, ServesEveryShapeCase) {
+  const auto oracles = start_oracles(options_for("cases.py"));
+  ASSERT_TRUE(oracles) << oracles.error().to_string();
+  ASSERT_EQ(oracles->size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    Oracle& oracle = *(*oracles)[i];
+    const int64_t rows = i == 0 ? 6 : i == 1 ? 1 : 0;
+    const Problem& problem = oracle.problem();
+    EXPECT_EQ(problem.shape_case, static_cast<int32_t>(i));
+    EXPECT_EQ(problem.case_count, 3);
+    ASSERT_EQ(problem.inputs.size(), 3u);
+    EXPECT_EQ(problem.inputs[0].shape, (std::vector<int64_t>{rows, 8}));
+    EXPECT_EQ(problem.outputs.at(0).shape, (std::vector<int64_t>{rows, 8}));
+    EXPECT_TRUE(problem.graph) << problem.graph_error;
+    for (const SetKind kind : {SetKind::nominal, SetKind::planted, SetKind::mantissa_tail}) {
+      const InputSet set = made(oracle, {.kind = kind, .seed = 5});
+      ASSERT_EQ(set.inputs.size(), 3u);
+      EXPECT_EQ(set.inputs[0].bytes, rows * 8 * 4);
+      double sum = 0;
+      for (int64_t k = 0; k < rows * 8; ++k) {
+        sum += static_cast<double>(element<float>(set.inputs[0], k));
+      }
+      EXPECT_NEAR(expected(set.truths.at(1), 0), sum, 1e-9 * (1 + std::fabs(sum)));
+    }
+    const InputSet a = made(oracle, {.seed = 1, .with_truth = false});
+    const InputSet again = made(oracle, {.seed = 1, .with_truth = false});
+    const InputSet other = made(oracle, {.seed = 2, .with_truth = false});
+    EXPECT_TRUE(same_bytes(a.inputs[0], again.inputs[0]));
+    EXPECT_EQ(same_bytes(a.inputs[0], other.inputs[0]), rows == 0);
+    ASSERT_TRUE(oracle.ring(BaselineKind::eager, {a.id, other.id}));
+  }
+}
+
+TEST_F(OracleTest, RefusesCasesThatChangeMoreThanShapes) {
+  struct Case {
+    const char* file;
+    const char* sentence;
+  } cases[] = {
+      {"cases_not_a_list", "get_input_cases() returns dict; it must return a list of cases"},
+      {"cases_of_tensors", "get_input_cases()[0] is Tensor; it must be a list of the arguments"},
+      {"cases_other_structure", "get_input_cases()[0] has another structure than get_inputs()"},
+      {"cases_other_dtype", "has the type float64 for argument 0, which is float32"},
+      {"cases_other_constant", "get_input_cases()[0] has another argument 1 than get_inputs()"},
+      {"cases_repeat", "case 2 (x [3]) has the shapes of case 1"},
+      {"cases_other_outputs", "case 1 (x [1]) has another number of outputs than case 0"},
+      {"cases_too_many", "has 36 shape cases, get_inputs() included, and at most 16 are judged"},
+      {"cases_raise", "raises ValueError during get_input_cases() (line 15): no cases today"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.file);
+    const auto oracles = start_oracles(options_for(std::string("bad/") + c.file + ".py"));
+    ASSERT_FALSE(oracles);
+    EXPECT_EQ(oracles.error().code, Errc::invalid);
+    const std::string message = oracles.error().to_string();
+    EXPECT_NE(message.find(c.sentence), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
 TEST_F(OracleTest, SaysThatAnInterpreterIsMissing) {
   OracleOptions options = options_for("relu.py");
   options.python = "/nowhere/python";

@@ -117,6 +117,7 @@ Result<Description> decode_description(const Json& json) {
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
   problem.draws = TRY(decode_draws(TRY(fields.get<Json>("draws")), problem.inputs));
+  problem.case_count = TRY(fields.get<int32_t>("cases"));
   description.mutated = TRY(fields.get<std::vector<std::string>>("mutated"));
   description.reassigned = TRY(fields.get<std::vector<std::string>>("reassigned"));
   const Json* graph = fields.find("graph");

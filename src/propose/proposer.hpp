@@ -34,7 +34,7 @@ struct ParentView {
 // What a proposer works with. All references outlive the call.
 struct ProposalContext {
   const Problem& problem;
-  const ir::Program* program = nullptr;  // null when the graph could not be lowered
+  std::span<const ir::Program> programs;  // one a shape case; empty when one cannot be lowered
   const Target& target;
   const MachineProfile& machine;
 

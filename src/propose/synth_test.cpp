@@ -34,7 +34,7 @@ class Synth : public testing::Test {
     ASSERT_TRUE(program) << program.error().to_string();
     program_ = std::move(*program);
     ASSERT_TRUE(ir::verify(program_));
-    fixture_.program = &program_;
+    fixture_.programs = {program_};
   }
 
   std::optional<Proposal> propose(NodeKind kind, const std::vector<Proposal>& parents,
@@ -165,8 +165,103 @@ TEST_F(Synth, HasNoIdeaWithoutAProgramOrAPlan) {
   partial.kernels.pop_back();
   const Proposal lost{.source = "a", .plan = dump_json(ir::encode(partial))};
   EXPECT_FALSE(propose(NodeKind::mutate, {lost}, 1).has_value()) << "computes no output";
-  fixture_.program = nullptr;
+  fixture_.programs.clear();
   EXPECT_FALSE(propose(NodeKind::draft, {}, 1).has_value());
+}
+
+// --- Several shape cases ------------------------------------------------------------------------
+
+// The same operator for 1 row, and for none.
+class SynthOfCases : public Synth {
+ protected:
+  void SetUp() override {
+    Synth::SetUp();
+    for (const char* rows : {"1", "0"}) {
+      std::string text = kProgram;
+      for (const std::string from : {"[16", "m=16"}) {
+        const std::string to = from.substr(0, from.size() - 2) + rows;
+        for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+          text.replace(at, from.size(), to);
+        }
+      }
+      Result<ir::Program> program = ir::parse_program(text);
+      ASSERT_TRUE(program) << program.error().to_string() << text;
+      fixture_.programs.push_back(std::move(*program));
+    }
+  }
+  Json plans_of(const Proposal& proposal) { return *parse_json(proposal.plan); }
+  static int differing(const Json& a, const Json& b) {
+    int count = 0;
+    for (size_t i = 0; i < a.size(); ++i) count += a[i] != b[i];
+    return count;
+  }
+};
+
+TEST_F(SynthOfCases, DraftsOnePlanForEachCaseInOneSource) {
+  const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);
+  ASSERT_TRUE(draft);
+  const Json plans = plans_of(*draft);
+  ASSERT_TRUE(plans.is_array());
+  ASSERT_EQ(plans.size(), 3u);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    EXPECT_TRUE(ir::decode_plan(plans[i], fixture_.programs[i])) << i;
+  }
+  size_t ends = 0;
+  for (size_t at = draft->source.find("end of case"); at != std::string::npos;
+       at = draft->source.find("end of case", at + 1)) {
+    ++ends;
+  }
+  EXPECT_EQ(ends, 3u) << draft->source;
+}
+
+TEST_F(SynthOfCases, MutationsAndLaterDraftsChangeThePlanOfOneCaseThatComputes) {
+  const Proposal parent = *propose(NodeKind::draft, {}, 1);
+  fixture_.know(parent.source);
+  std::set<std::string> named;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const std::optional<Proposal> child = propose(NodeKind::mutate, {parent}, seed);
+    ASSERT_TRUE(child);
+    fixture_.know(child->source);
+    EXPECT_EQ(differing(plans_of(*child), plans_of(parent)), 1) << child->note;
+    ASSERT_TRUE(child->note.starts_with("case ")) << child->note;
+    named.insert(child->note.substr(0, 7));
+  }
+  EXPECT_EQ(named, (std::set<std::string>{"case 0:", "case 1:"})) << "case 2 has no rows";
+  const std::optional<Proposal> later = propose(NodeKind::draft, {}, 1);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(differing(plans_of(*later), plans_of(parent)), 1) << later->note;
+}
+
+TEST_F(SynthOfCases, CrossingTakesWholeCasesOfBothParents) {
+  const Proposal base = *propose(NodeKind::draft, {}, 1);
+  Json one = plans_of(base), two = one;
+  for (Json* each : {&one, &two}) {
+    for (Json& plan : *each) {
+      for (Json& kernel : plan["kernels"]) {
+        if (kernel["schedule"].contains("block")) {
+          kernel["schedule"]["block"] = each == &one ? 16 : 128;
+        }
+      }
+    }
+  }
+  const Proposal first{.source = "one", .plan = dump_json(one)};
+  const Proposal second{.source = "two", .plan = dump_json(two)};
+  bool whole = false;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::optional<Proposal> child = propose(NodeKind::cross, {first, second}, seed);
+    ASSERT_TRUE(child);
+    const Json plans = plans_of(*child);
+    bool mixed = false;
+    for (size_t i = 0; i < plans.size(); ++i) mixed |= plans[i] != one[i] && plans[i] != two[i];
+    whole |= !mixed && differing(plans, one) > 0 && differing(plans, two) > 0;
+  }
+  EXPECT_TRUE(whole);
+}
+
+TEST_F(SynthOfCases, APlanOfOneCaseIsNoGenomeOfSeveral) {
+  Proposal parent = *propose(NodeKind::draft, {}, 1);
+  parent.plan = dump_json(plans_of(parent)[0]);
+  EXPECT_FALSE(propose(NodeKind::mutate, {parent}, 1).has_value());
 }
 
 }  // namespace

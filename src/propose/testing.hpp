@@ -44,6 +44,15 @@ class FakeTarget final : public Target {
     }
     return text;
   }
+  Result<std::string> print_cases(std::span<const CaseKernels> cases,
+                                  const MachineProfile& machine) const override {
+    std::string text;
+    for (const CaseKernels& one : cases) {
+      text += TRY(print(*one.program, one.kernels, machine));
+      if (cases.size() > 1) text += "end of case;\n";
+    }
+    return text;
+  }
   Result<BuildRecipe> recipe(std::string_view) const override {
     return BuildRecipe{{"cp", "{source}", "{output}"}, "kernel.txt", "kernel.out"};
   }
@@ -57,7 +66,7 @@ class ContextFixture {
   ProposalContext context(NodeKind kind, const std::vector<std::string>& parent_sources,
                           const std::vector<std::string>& parent_plans = {}) {
     ProposalContext context{.problem = problem_,
-                            .program = program,
+                            .programs = programs,
                             .target = target,
                             .machine = machine_,
                             .kind = kind,
@@ -76,7 +85,7 @@ class ContextFixture {
   void know(std::string_view source) { known_.insert(normalised_digest(source)); }
 
   FakeTarget target;
-  const ir::Program* program = nullptr;
+  std::vector<ir::Program> programs;
 
  private:
   Problem problem_;

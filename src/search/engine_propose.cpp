@@ -90,7 +90,7 @@ Result<bool> Engine::mark_spent(int position) {
 
 Result<ProposalContext> Engine::context_of(const Selection& selection) const {
   ProposalContext context{.problem = dependencies_.problem,
-                          .program = dependencies_.program ? &*dependencies_.program : nullptr,
+                          .programs = dependencies_.programs,
                           .target = dependencies_.target,
                           .machine = dependencies_.machine,
                           .kind = selection.kind,

@@ -74,8 +74,9 @@ struct SearchDependencies {
   // are reused only where it is equal (it becomes part of the scope's toolchain).
   std::string conditions;
   const MachineProfile& machine;
-  const Problem& problem;
-  std::optional<ir::Program> program;  // absent: proposers that need it have no ideas
+  const Problem& problem;  // of case 0
+  // One a shape case. Empty: proposers that need them have no ideas.
+  std::vector<ir::Program> programs = {};
   std::span<const ProposerInfo* const> proposers = all_proposers();  // where names are looked up
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm

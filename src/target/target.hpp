@@ -33,6 +33,12 @@ struct BuildRecipe {
   std::vector<std::string> libraries;  // asked of the linker, as after -l; the policy decides
 };
 
+// The kernels of one shape case. Views: whoever prints keeps what they show.
+struct CaseKernels {
+  const ir::Program* program = nullptr;
+  std::span<const ir::FusedKernel> kernels;
+};
+
 // Stateless and safe to call from many threads.
 class Target {
  public:
@@ -52,6 +58,14 @@ class Target {
   virtual Result<std::string> print(const ir::Program& program,
                                     std::span<const ir::FusedKernel> kernels,
                                     const MachineProfile& machine) const = 0;
+
+  // The same for several shape cases of one problem: kernels for each, and an entry that chooses by
+  // the inputs' shapes and fails for others. One case is printed as by print().
+  virtual Result<std::string> print_cases(std::span<const CaseKernels> cases,
+                                          const MachineProfile& machine) const {
+    if (cases.size() == 1) return print(*cases[0].program, cases[0].kernels, machine);
+    return Error{Errc::unavailable, "this target prints sources for one shape case only"};
+  }
 
   // How a source is built, by whoever wrote it. Errc::unavailable when the toolchain is missing,
   // Errc::refused when a `// ke:flags` line asks for a flag outside the allow-list.

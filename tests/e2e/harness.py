@@ -32,6 +32,29 @@ def get_init_inputs():
 """
 
 
+# Of RELU, for any shape; SIGN stands for what is wrong with it.
+HAND_WRITTEN = """
+#include "kernelevolve/kernel.h"
+
+struct Work { const float* x; float* y; int64_t n; };
+
+static void rows(int64_t i, void* arg) {
+  const Work* work = static_cast<const Work*>(arg);
+  const int64_t from = work->n * i / 8, to = work->n * (i + 1) / 8;
+  for (int64_t k = from; k < to; ++k) work->y[k] = work->x[k] > 0 ? work->x[k] : SIGN 0.0f;
+}
+
+extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor* outputs,
+                         int32_t output_count, ke_context* context) {
+  if (input_count != 1 || output_count != 1) return 1;
+  Work work = {static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data), 1};
+  for (int32_t d = 0; d < inputs[0].ndim; ++d) work.n *= inputs[0].shape[d];
+  context->parallel_for(context->pool, 8, rows, &work);
+  return 0;
+}
+"""
+
+
 class Case(unittest.TestCase):
     """A temporary folder a test; everything runs in it."""
 

@@ -195,7 +195,6 @@ SearchDependencies World::dependencies() {
           .conditions = "strict",
           .machine = machine,
           .problem = problem,
-          .program = std::nullopt,
           .proposers = proposers,
           .events = events,
           .stop = stop.get_token()};

@@ -10,7 +10,7 @@ namespace {
 class Synth final : public Proposer {
  public:
   Result<std::optional<Proposal>> propose(const ProposalContext& context, Rng& rng) const override {
-    if (!context.program) return std::optional<Proposal>();
+    if (context.programs.empty()) return std::optional<Proposal>();
     switch (context.kind) {
       case NodeKind::draft:
         return synth::draft(context, rng);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kRandomSchedules = 24;
 
-void sort_by_estimate(std::vector<Genome>& genomes) {
-  std::ranges::stable_sort(genomes, {}, &Genome::estimate_ns);
+void sort_by_cost(std::vector<Genome>& genomes) {
+  std::ranges::stable_sort(genomes, {}, &Genome::cost);
 }
 
 // The same plan with contractions as ordinary reductions, for what a target's contraction refuses.
@@ -24,33 +24,61 @@ ir::Plan without_contractions(ir::Plan plan) {
   return plan;
 }
 
+bool printable(const ProposalContext& context, const ir::Program& program,
+               const CaseGenome& genome) {
+  return context.target.print(program, genome.kernels, context.machine).has_value();
+}
+
+// Greedy fusion; without contractions only where the target cannot print them.
+std::optional<CaseGenome> base_of(const ProposalContext& context, const ir::Program& program) {
+  const ir::Plan greedy = ir::fuse_greedily(program);
+  std::optional<CaseGenome> base = complete(context, program, greedy);
+  const ir::Plan plain = without_contractions(greedy);
+  if (plain == greedy || (base && printable(context, program, *base))) return base;
+  std::optional<CaseGenome> other = complete(context, program, plain);
+  return other ? other : base;
+}
+
 // Legal plans one fusion move away from `base`, best estimate first.
 std::vector<Genome> other_structures(const ProposalContext& context, const Genome& base) {
   std::vector<Genome> genomes;
-  for (ir::Plan& neighbour : ir::fusion_neighbours(*context.program, base.plan)) {
-    std::optional<Genome> genome = complete(context, std::move(neighbour));
-    if (genome && genome->estimate_ns() < kHopeless * base.estimate_ns()) {
-      genomes.push_back(std::move(*genome));
+  for (const size_t i : cases_to_vary(context)) {
+    const ir::Program& program = context.programs[i];
+    const CaseGenome& of_case = base.cases[i];
+    for (ir::Plan& neighbour : ir::fusion_neighbours(program, of_case.plan)) {
+      std::optional<CaseGenome> genome = complete(context, program, std::move(neighbour));
+      if (genome && genome->estimate_ns() < kHopeless * of_case.estimate_ns()) {
+        genomes.push_back(base.with(i, std::move(*genome)));
+      }
     }
   }
-  sort_by_estimate(genomes);
+  sort_by_cost(genomes);
   return genomes;
+}
+
+std::optional<CaseGenome> random_schedule(const ProposalContext& context,
+                                          const ir::Program& program, const CaseGenome& base,
+                                          Rng& rng) {
+  ir::Plan plan = base.plan;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const ScheduleChoice& choice : base.choices[k]) {
+      plan.kernels[k].schedule[choice.name] = rng.pick(choice.values);
+    }
+  }
+  return complete(context, program, std::move(plan));
 }
 
 std::vector<Genome> random_schedules(const ProposalContext& context, const Genome& base, Rng& rng) {
   std::vector<Genome> genomes;
-  for (int i = 0; i < kRandomSchedules; ++i) {
-    ir::Plan plan = base.plan;
-    for (size_t k = 0; k < plan.kernels.size(); ++k) {
-      for (const ScheduleChoice& choice : base.choices[k]) {
-        plan.kernels[k].schedule[choice.name] = rng.pick(choice.values);
-      }
+  for (int n = 0; n < kRandomSchedules; ++n) {
+    Genome drawn;
+    for (size_t i = 0; i < base.cases.size(); ++i) {
+      auto one = random_schedule(context, context.programs[i], base.cases[i], rng);
+      if (one) drawn.cases.push_back(std::move(*one));
     }
-    if (std::optional<Genome> genome = complete(context, std::move(plan))) {
-      genomes.push_back(std::move(*genome));
-    }
+    if (drawn.cases.size() == base.cases.size()) genomes.push_back(std::move(drawn));
   }
-  sort_by_estimate(genomes);
+  sort_by_cost(genomes);
   return genomes;
 }
 
@@ -60,7 +88,7 @@ Result<std::optional<Proposal>> first_new(const ProposalContext& context,
                                           std::string_view what) {
   for (const Genome& genome : genomes) {
     std::optional<Proposal> proposal = TRY(
-        print_new(context, genome, {}, fmt::format("draft: {}, {}", what, shape_of(genome.plan))));
+        print_new(context, genome, {}, fmt::format("draft: {}, {}", what, shape_of(genome))));
     if (proposal) return proposal;
   }
   return std::optional<Proposal>();
@@ -69,27 +97,16 @@ Result<std::optional<Proposal>> first_new(const ProposalContext& context,
 }  // namespace
 
 Result<std::optional<Proposal>> draft(const ProposalContext& context, Rng& rng) {
-  std::vector<Genome> bases;
-  const ir::Plan greedy = ir::fuse_greedily(*context.program);
-  if (auto genome = complete(context, greedy)) bases.push_back(std::move(*genome));
-  if (auto found = TRY(first_new(context, bases, "greedy fusion"))) return found;
-  const ir::Plan plain = without_contractions(greedy);
-  if (!(plain == greedy)) {
-    if (auto genome = complete(context, plain)) {
-      // Worth a draft of its own only where the contraction could not be printed.
-      const bool printable =
-          !bases.empty() &&
-          context.target.print(*context.program, bases[0].kernels, context.machine).has_value();
-      if (!printable) {
-        bases = {std::move(*genome)};
-        if (auto found = TRY(first_new(context, bases, "greedy fusion"))) return found;
-      }
-    }
+  Genome base;
+  for (const ir::Program& program : context.programs) {
+    std::optional<CaseGenome> genome = base_of(context, program);
+    if (!genome) return std::optional<Proposal>();
+    base.cases.push_back(std::move(*genome));
   }
-  if (bases.empty()) return std::optional<Proposal>();
-  const std::vector<Genome> structures = other_structures(context, bases[0]);
+  if (auto found = TRY(first_new(context, {base}, "greedy fusion"))) return found;
+  const std::vector<Genome> structures = other_structures(context, base);
   if (auto found = TRY(first_new(context, structures, "another fusion"))) return found;
-  return first_new(context, random_schedules(context, bases[0], rng), "another schedule");
+  return first_new(context, random_schedules(context, base, rng), "another schedule");
 }
 
 }  // namespace ke::synth

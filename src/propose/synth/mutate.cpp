@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "propose/synth/genome.hpp"
 
@@ -22,7 +23,7 @@ struct Move {
 };
 
 // A kernel drawn by its share of the estimated time, among those that have a decision to change.
-std::optional<size_t> draw_kernel(const Genome& genome, Rng& rng) {
+std::optional<size_t> draw_kernel(const CaseGenome& genome, Rng& rng) {
   double total = 0;
   std::vector<double> weights;
   for (size_t i = 0; i < genome.kernels.size(); ++i) {
@@ -53,15 +54,15 @@ int64_t draw_value(const ScheduleChoice& choice, int64_t current, Rng& rng) {
   return choice.values[static_cast<size_t>(next)];
 }
 
-void set_decision(const Genome& genome, size_t kernel, const ScheduleChoice& choice, int64_t value,
-                  Move& move) {
+void set_decision(const CaseGenome& genome, size_t kernel, const ScheduleChoice& choice,
+                  int64_t value, Move& move) {
   int64_t& held = move.plan.kernels[kernel].schedule[choice.name];
   move.note += fmt::format("{}{} {} {} -> {}", move.note.empty() ? "" : ", ",
                            genome.kernels[kernel].name, choice.name, held, value);
   held = value;
 }
 
-std::optional<Move> draw_schedule_move(const Genome& genome, Rng& rng) {
+std::optional<Move> draw_schedule_move(const CaseGenome& genome, Rng& rng) {
   Move move{genome.plan, ""};
   const int count = rng.chance(kSecondMoveShare) ? 2 : 1;
   for (int i = 0; i < count; ++i) {
@@ -78,14 +79,14 @@ std::optional<Move> draw_schedule_move(const Genome& genome, Rng& rng) {
   return move;
 }
 
-Move fusion_move(const Genome& genome, ir::Plan neighbour) {
+Move fusion_move(const CaseGenome& genome, ir::Plan neighbour) {
   std::string note =
       fmt::format("fusion moved: {} -> {}", shape_of(genome.plan), shape_of(neighbour));
   return {std::move(neighbour), std::move(note)};
 }
 
 // Every single move there is, in random order.
-std::vector<Move> all_moves(const Genome& genome, std::vector<ir::Plan> neighbours, Rng& rng) {
+std::vector<Move> all_moves(const CaseGenome& genome, std::vector<ir::Plan> neighbours, Rng& rng) {
   std::vector<Move> moves;
   for (size_t i = 0; i < genome.kernels.size(); ++i) {
     for (const ScheduleChoice& choice : genome.choices[i]) {
@@ -101,32 +102,74 @@ std::vector<Move> all_moves(const Genome& genome, std::vector<ir::Plan> neighbou
   return moves;
 }
 
+// Mutations of one case of a parent.
+class Mutator {
+ public:
+  Mutator(const ProposalContext& context, const Genome& genome, size_t index)
+      : context_(context),
+        genome_(genome),
+        index_(index),
+        neighbours_(ir::fusion_neighbours(program(), own().plan)) {}
+
+  Result<std::optional<Proposal>> draw(Rng& rng) const {
+    std::optional<Move> move;
+    if (!neighbours_.empty() && rng.chance(kFusionShare)) {
+      move = fusion_move(own(), rng.pick(neighbours_));
+    } else {
+      move = draw_schedule_move(own(), rng);
+    }
+    if (!move) return std::optional<Proposal>();
+    std::optional<CaseGenome> child = complete(context_, program(), std::move(move->plan));
+    if (!child) return std::optional<Proposal>();
+    const double ratio = child->estimate_ns() / std::max(own().estimate_ns(), 1.0);
+    if (ratio > kHopeless || (ratio > kWorseMax && !rng.chance(kWorseShare))) {
+      return std::optional<Proposal>();
+    }
+    return print(std::move(*child), std::move(move->note));
+  }
+
+  // The first new one of all single moves, in random order.
+  Result<std::optional<Proposal>> any(Rng& rng) const {
+    for (Move& move : all_moves(own(), neighbours_, rng)) {
+      std::optional<CaseGenome> child = complete(context_, program(), std::move(move.plan));
+      if (!child || child->estimate_ns() > kHopeless * own().estimate_ns()) continue;
+      auto found = TRY(print(std::move(*child), std::move(move.note)));
+      if (found) return found;
+    }
+    return std::optional<Proposal>();
+  }
+
+ private:
+  const ir::Program& program() const { return context_.programs[index_]; }
+  const CaseGenome& own() const { return genome_.cases[index_]; }
+  Result<std::optional<Proposal>> print(CaseGenome child, const std::string& note) const {
+    return print_new(context_, genome_.with(index_, std::move(child)),
+                     {context_.parents.front().node.id}, case_prefix(genome_, index_) + note);
+  }
+
+  const ProposalContext& context_;
+  const Genome& genome_;
+  size_t index_;
+  std::vector<ir::Plan> neighbours_;
+};
+
 }  // namespace
 
 Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng) {
-  const NodeRow& parent = context.parents.front().node;
-  const std::optional<Genome> genome = genome_of(context, parent);
+  const std::optional<Genome> genome = genome_of(context, context.parents.front().node);
   if (!genome) return std::optional<Proposal>();
-  const std::vector<ir::Plan> neighbours = ir::fusion_neighbours(*context.program, genome->plan);
+  std::vector<size_t> cases = cases_to_vary(context);
+  std::map<size_t, Mutator> mutators;
+  for (const size_t i : cases) mutators.try_emplace(i, context, *genome, i);
   for (int i = 0; i < kTriesMax; ++i) {
-    std::optional<Move> move;
-    if (!neighbours.empty() && rng.chance(kFusionShare)) {
-      move = fusion_move(*genome, rng.pick(neighbours));
-    } else {
-      move = draw_schedule_move(*genome, rng);
-    }
-    if (!move) continue;
-    const std::optional<Genome> child = complete(context, std::move(move->plan));
-    if (!child) continue;
-    const double ratio = child->estimate_ns() / std::max(genome->estimate_ns(), 1.0);
-    if (ratio > kHopeless || (ratio > kWorseMax && !rng.chance(kWorseShare))) continue;
-    auto found = TRY(print_new(context, *child, {parent.id}, std::move(move->note)));
+    // Each case alike, since a part gained in any counts the same.
+    const size_t drawn = cases.size() == 1 ? cases[0] : rng.pick(cases);
+    auto found = TRY(mutators.at(drawn).draw(rng));
     if (found) return found;
   }
-  for (Move& move : all_moves(*genome, neighbours, rng)) {
-    const std::optional<Genome> child = complete(context, std::move(move.plan));
-    if (!child || child->estimate_ns() > kHopeless * genome->estimate_ns()) continue;
-    auto found = TRY(print_new(context, *child, {parent.id}, std::move(move.note)));
+  rng.shuffle(cases);
+  for (const size_t i : cases) {
+    auto found = TRY(mutators.at(i).any(rng));
     if (found) return found;
   }
   return std::optional<Proposal>();

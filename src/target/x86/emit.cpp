@@ -2,7 +2,7 @@
 //
 // Assembles printed kernels into one source: what it computes, the helpers it uses, the kernels,
 // and ke_launch, which checks its arguments, lays intermediates out in scratch and runs the kernels
-// in order.
+// in order. Several shape cases share the helpers and the entry.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,42 +123,85 @@ ScratchPlan plan_scratch(const ir::Program& program, std::span<const PrintedKern
   return plan;
 }
 
+// Elements, not dimensions: an output may group its dimensions differently than the program.
+constexpr std::string_view kMatches =
+    "static bool matches(const ke_tensor& tensor, int code, int bits, int64_t elements) {\n"
+    "  for (int32_t d = 0; d < tensor.ndim; ++d) {\n"
+    "    if (tensor.shape[d] == 0) return elements == 0;\n"
+    "    if (elements % tensor.shape[d] != 0) return false;\n"
+    "    elements /= tensor.shape[d];\n"
+    "  }\n"
+    "  return tensor.dtype_code == code && tensor.dtype_bits == bits && elements == 1;\n"
+    "}\n\n";
+
+std::string file_head(const std::string& about) {
+  return target::comment("SPDX-License-Identifier: Apache-2.0\n \n" + about) +
+         "#include <stdint.h>\n\n#include \"kernelevolve/kernel.h\"\n\n";
+}
+
+// Opens a function with ke_launch's parameters.
+void open_launch(target::CodeWriter& out, std::string_view head) {
+  const std::string indent(head.size(), ' ');
+  out.line(fmt::format("{}const ke_tensor* inputs, int32_t input_count,", head));
+  out.line(fmt::format("{}ke_tensor* outputs, int32_t output_count,", indent));
+  out.open(fmt::format("{}ke_context* context)", indent));
+}
+
 class Assembler {
  public:
   Assembler(const ir::Program& program, std::span<const PrintedKernel> kernels)
       : program_(program), kernels_(kernels), plan_(plan_scratch(program, kernels)) {}
 
   std::string run() {
-    print_header();
-    print_constants();
-    std::set<std::string> helpers;
-    for (const PrintedKernel& printed : kernels_) {
-      helpers.insert(printed.code.helpers.begin(), printed.code.helpers.end());
+    std::string text = file_head(about()) + constants() + helper_sources(helpers()) + functions();
+    if (plan_.bytes > 0) {
+      print_scratch_bytes();
+      out_.line("extern \"C\" int64_t ke_scratch_bytes(void) { return kScratchBytes; }");
+      out_.line("");
     }
-    std::string text = out_.take() + helper_sources(helpers);
-    for (const PrintedKernel& printed : kernels_) text += kernel_section(printed);
-    out_ = target::CodeWriter();
-    print_entry();
+    if (has_tensors()) out_.lines(kMatches);
+    print_launch("extern \"C\" int ke_launch(");
     return text + out_.take();
   }
 
- private:
-  void print_header() {
+  // Everything but what cases share.
+  std::string run_in_namespace(std::string_view name) {
+    std::string text = fmt::format("namespace {} {{\n\n", name) + constants() + functions();
+    if (plan_.bytes > 0) print_scratch_bytes();
+    print_launch("static int launch(");
+    return text + out_.take() + fmt::format("\n}}  // namespace {}\n\n", name);
+  }
+
+  std::string about() const {
     std::string names;
     for (const PrintedKernel& printed : kernels_) {
       names += (names.empty() ? "" : ", then ") + printed.kernel->name;
     }
-    out_.lines(target::comment("SPDX-License-Identifier: Apache-2.0\n \n" +
-                               (names.empty() ? std::string("No work.") : "Runs " + names + ".") +
-                               "\nInputs: " + tensor_list(program_, program_.inputs) +
-                               ".\nOutputs: " + tensor_list(program_, program_.outputs) + "."));
-    out_.line("#include <stdint.h>");
-    out_.line("");
-    out_.line("#include \"kernelevolve/kernel.h\"");
-    out_.line("");
+    return (names.empty() ? std::string("No work.") : "Runs " + names + ".") +
+           "\nInputs: " + tensor_list(program_, program_.inputs) +
+           ".\nOutputs: " + tensor_list(program_, program_.outputs) + ".";
   }
 
-  void print_constants() {
+  std::set<std::string> helpers() const {
+    std::set<std::string> keys;
+    for (const PrintedKernel& printed : kernels_) {
+      keys.insert(printed.code.helpers.begin(), printed.code.helpers.end());
+    }
+    return keys;
+  }
+
+  int64_t scratch_bytes() const { return plan_.bytes; }
+  bool has_tensors() const { return !program_.inputs.empty() || !program_.outputs.empty(); }
+
+ private:
+  std::string functions() const {
+    std::string text;
+    for (const PrintedKernel& printed : kernels_) text += kernel_section(printed);
+    return text;
+  }
+
+  std::string constants() const {
+    target::CodeWriter out;
     for (const Tensor& tensor : program_.tensors) {
       if (tensor.role != Role::constant) continue;
       std::string text =
@@ -174,8 +217,9 @@ class Assembler {
         text += value + (i + 1 < tensor.values.size() ? ", " : "");
         column += value.size() + 2;
       }
-      out_.lines(text + "};");
+      out.lines(text + "};");
     }
+    return out.take();
   }
 
   static std::string constant_text(DType dtype, double value) {
@@ -227,17 +271,13 @@ class Assembler {
     return target::comment(about) + printed.code.functions + "\n";
   }
 
-  void print_entry() {
-    if (plan_.bytes > 0) {
-      out_.line(fmt::format("constexpr int64_t kScratchBytes = {};", plan_.bytes));
-      out_.line("");
-      out_.line("extern \"C\" int64_t ke_scratch_bytes(void) { return kScratchBytes; }");
-      out_.line("");
-    }
-    print_check_helper();
-    out_.line("extern \"C\" int ke_launch(const ke_tensor* inputs, int32_t input_count,");
-    out_.line("                         ke_tensor* outputs, int32_t output_count,");
-    out_.open("                         ke_context* context)");
+  void print_scratch_bytes() {
+    out_.line(fmt::format("constexpr int64_t kScratchBytes = {};", plan_.bytes));
+    out_.line("");
+  }
+
+  void print_launch(std::string_view head) {
+    open_launch(out_, head);
     print_checks();
     print_pointers();
     for (const PrintedKernel& printed : kernels_) {
@@ -250,20 +290,6 @@ class Assembler {
     print_copies();
     out_.line("return 0;");
     out_.close();
-  }
-
-  void print_check_helper() {
-    if (program_.inputs.empty() && program_.outputs.empty()) return;
-    // Elements, not dimensions: an output may group its dimensions differently than the program.
-    out_.open("static bool matches(const ke_tensor& tensor, int code, int bits, int64_t elements)");
-    out_.line("for (int32_t d = 0; d < tensor.ndim; ++d) {");
-    out_.line("  if (tensor.shape[d] == 0) return elements == 0;");
-    out_.line("  if (elements % tensor.shape[d] != 0) return false;");
-    out_.line("  elements /= tensor.shape[d];");
-    out_.line("}");
-    out_.line("return tensor.dtype_code == code && tensor.dtype_bits == bits && elements == 1;");
-    out_.close();
-    out_.line("");
   }
 
   void print_check(std::string_view list, size_t i, const Tensor& tensor) {
@@ -347,10 +373,76 @@ class Assembler {
   target::CodeWriter out_;
 };
 
+// "inputs[0].ndim == 1 && inputs[0].shape[0] == 16", over the inputs whose shape changes by case.
+std::string shape_condition(const ir::Program& program, const std::vector<size_t>& changing) {
+  std::string text;
+  for (const size_t i : changing) {
+    const Tensor& tensor = program.tensor(program.inputs[i]);
+    text += fmt::format("{}inputs[{}].ndim == {}", text.empty() ? "" : " &&\n    ", i,
+                        tensor.shape.size());
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      text += fmt::format(" && inputs[{}].shape[{}] == {}", i, d, tensor.shape[d]);
+    }
+  }
+  return text;
+}
+
+std::vector<size_t> changing_inputs(std::span<const PrintedCase> cases) {
+  const ir::Program& first = *cases.front().program;
+  std::vector<size_t> changing;
+  for (size_t i = 0; i < first.inputs.size(); ++i) {
+    const auto differs = [&](const PrintedCase& other) {
+      return other.program->tensor(other.program->inputs[i]).shape !=
+             first.tensor(first.inputs[i]).shape;
+    };
+    if (std::any_of(cases.begin(), cases.end(), differs)) changing.push_back(i);
+  }
+  KE_ASSERT(!changing.empty());
+  return changing;
+}
+
+void print_dispatch(target::CodeWriter& out, std::span<const PrintedCase> cases) {
+  open_launch(out, "extern \"C\" int ke_launch(");
+  out.line(fmt::format("if (input_count != {}) return 1;", cases[0].program->inputs.size()));
+  const std::vector<size_t> changing = changing_inputs(cases);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    out.lines(fmt::format("if ({}) {{", shape_condition(*cases[i].program, changing)));
+    out.line(fmt::format("  return case{}::launch(inputs, input_count, outputs, output_count, "
+                         "context);",
+                         i));
+    out.line("}");
+  }
+  out.line("return 1;  // no case of these shapes");
+  out.close();
+}
+
 }  // namespace
 
 std::string assemble(const ir::Program& program, std::span<const PrintedKernel> kernels) {
   return Assembler(program, kernels).run();
+}
+
+std::string assemble_cases(std::span<const PrintedCase> cases) {
+  std::string about = "Kernels for several shape cases; ke_launch chooses by the inputs' shapes.";
+  std::string sections;
+  std::set<std::string> helpers;
+  int64_t scratch_bytes = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Assembler assembler(*cases[i].program, cases[i].kernels);
+    about += fmt::format("\n \nCase {}: {}", i, assembler.about());
+    helpers.merge(assembler.helpers());
+    scratch_bytes = std::max(scratch_bytes, assembler.scratch_bytes());
+    sections += assembler.run_in_namespace(fmt::format("case{}", i));
+  }
+  target::CodeWriter out;
+  if (scratch_bytes > 0) {
+    out.line(fmt::format("extern \"C\" int64_t ke_scratch_bytes(void) {{ return {}; }}",
+                         scratch_bytes));
+    out.line("");
+  }
+  print_dispatch(out, cases);
+  return file_head(about) + helper_sources(helpers) + std::string(kMatches) + sections +
+         out.take();
 }
 
 std::string PrintContext::pointer(TensorId id) const {

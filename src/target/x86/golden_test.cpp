@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Printed sources as files to be read: tests/data/golden/x86. KE_UPDATE_GOLDEN=1 rewrites them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -81,20 +82,58 @@ std::string printed(const char* text) {
   return source.value_or("");
 }
 
-TEST(X86Target, PrintsItsGoldenSources) {
+void expect_golden(const std::string& name, const std::string& source) {
+  SCOPED_TRACE(name);
   const std::filesystem::path folder = KE_SOURCE_DIR "/tests/data/golden/x86";
-  for (const Golden& golden : kGoldens) {
-    SCOPED_TRACE(golden.name);
-    const std::filesystem::path path = folder / (std::string(golden.name) + ".cpp");
-    const std::string source = printed(golden.program);
-    if (getenv("KE_UPDATE_GOLDEN") != nullptr) {
-      std::filesystem::create_directories(folder);
-      std::ofstream(path) << source;
-    }
-    std::stringstream expected;
-    expected << std::ifstream(path).rdbuf();
-    EXPECT_EQ(source, expected.str()) << "KE_UPDATE_GOLDEN=1 rewrites it";
+  const std::filesystem::path path = folder / (name + ".cpp");
+  if (getenv("KE_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(folder);
+    std::ofstream(path) << source;
   }
+  std::stringstream expected;
+  expected << std::ifstream(path).rdbuf();
+  EXPECT_EQ(source, expected.str()) << "KE_UPDATE_GOLDEN=1 rewrites it";
+}
+
+TEST(X86Target, PrintsItsGoldenSources) {
+  for (const Golden& golden : kGoldens) expect_golden(golden.name, printed(golden.program));
+}
+
+// A sum over rows, which have 64 elements, one or none.
+std::string row_sums(int rows, int columns) {
+  return fmt::format(R"(tensor %0 x: float32[{0}, {1}] input
+tensor %1 b: float32[1] input
+tensor %2 s: float32[{0}] intermediate
+tensor %3 y: float32[{0}] output
+inputs %0, %1
+stage %2[i={0}] = sum[j={1}] in float32: load %0[i0, i1]  # aten.sum.dim_IntList
+stage %3[i={0}] = map: add(load %2[i0], load %1[0])  # aten.add.Tensor
+outputs %3
+)",
+                     rows, columns);
+}
+
+TEST(X86Target, PrintsOneSourceForSeveralCases) {
+  std::vector<ir::Program> programs;
+  for (const auto& [rows, columns] : {std::pair{1024, 64}, {1, 1}, {0, 64}}) {
+    auto program = ir::parse_program(row_sums(rows, columns));
+    ASSERT_TRUE(program) << program.error().to_string();
+    programs.push_back(std::move(*program));
+  }
+  std::vector<std::vector<ir::FusedKernel>> kernels;
+  std::vector<CaseKernels> cases;
+  for (const ir::Program& program : programs) {
+    kernels.push_back(ir::realize(program, ir::fuse_greedily(program)).value());
+  }
+  for (size_t i = 0; i < programs.size(); ++i) cases.push_back({&programs[i], kernels[i]});
+  MachineProfile machine;
+  machine.threads = 2;
+  const auto target = find_target("x86")->make();
+  const auto source = target->print_cases(cases, machine);
+  ASSERT_TRUE(source) << source.error().to_string();
+  expect_golden("row_sums_of_cases", *source);
+  EXPECT_EQ(target->print_cases({cases.data(), 1}, machine).value(),
+            target->print(programs[0], kernels[0], machine).value());
 }
 
 TEST(X86Target, RefusesFlagsOutsideTheAllowList) {

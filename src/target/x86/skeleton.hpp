@@ -83,6 +83,14 @@ struct PrintedKernel {
 };
 std::string assemble(const ir::Program& program, std::span<const PrintedKernel> kernels);
 
+// Several shape cases of one problem: each in a namespace of its own, case0 and so on, behind one
+// ke_launch that knows them by their inputs' shapes.
+struct PrintedCase {
+  const ir::Program* program = nullptr;
+  std::vector<PrintedKernel> kernels;
+};
+std::string assemble_cases(std::span<const PrintedCase> cases);
+
 const SkeletonPrinter& map_skeleton();
 const SkeletonPrinter& reduce_skeleton();
 const SkeletonPrinter& contract_skeleton();

@@ -115,12 +115,17 @@ class X86Target final : public Target {
 
   Result<std::string> print(const ir::Program& program, std::span<const ir::FusedKernel> kernels,
                             const MachineProfile& machine) const override {
-    std::vector<x86::PrintedKernel> printed;
-    for (const ir::FusedKernel& kernel : kernels) {
-      x86::PrintContext context{program, machine, kernel};
-      printed.push_back({&kernel, TRY(skeleton_of(kernel.skeleton).print(context))});
+    return x86::assemble(program, TRY(printed({&program, kernels}, machine)));
+  }
+
+  Result<std::string> print_cases(std::span<const CaseKernels> cases,
+                                  const MachineProfile& machine) const override {
+    std::vector<x86::PrintedCase> all;
+    for (const CaseKernels& one : cases) {
+      all.push_back({one.program, TRY(printed(one, machine))});
     }
-    return x86::assemble(program, printed);
+    if (all.size() == 1) return x86::assemble(*all[0].program, all[0].kernels);
+    return x86::assemble_cases(all);
   }
 
   Result<BuildRecipe> recipe(std::string_view source) const override {
@@ -151,6 +156,17 @@ class X86Target final : public Target {
 
   Result<std::string> toolchain() const override {
     return first_line_of("g++ --version 2>/dev/null");
+  }
+
+ private:
+  static Result<std::vector<x86::PrintedKernel>> printed(const CaseKernels& one,
+                                                         const MachineProfile& machine) {
+    std::vector<x86::PrintedKernel> kernels;
+    for (const ir::FusedKernel& kernel : one.kernels) {
+      x86::PrintContext context{*one.program, machine, kernel};
+      kernels.push_back({&kernel, TRY(skeleton_of(kernel.skeleton).print(context))});
+    }
+    return kernels;
   }
 };
 
