@@ -7,8 +7,8 @@
 The kernel runs only where it was proved: manifest.json beside this file lists shapes (of every
 case, where there are several), types, strides, constants and the processor. For anything else
 (another shape, gradients, autocast, another machine) the original forward() runs, and one warning
-says why. Random numbers that the original draws in forward() are drawn here by the same generator in
-the same order and given to the kernel.
+says why. Random numbers that the original draws in forward() are drawn here by the same generator
+in the same order and given to the kernel.
 """
 
 from __future__ import annotations
