@@ -139,7 +139,12 @@ std::string outcome_text(const SelfTestOutcome& outcome) {
   for (const Verdict verdict : outcome.allowed) {
     required += fmt::format("{}{}", required.empty() ? "" : " or ", enum_name(verdict));
   }
-  return fmt::format("{:<6} {:<28} {:<17} {}\n", outcome.right ? "right" : "WRONG", outcome.name,
+  const std::string_view found = !outcome.enforceable ? "n/a" : outcome.right ? "right" : "WRONG";
+  if (!outcome.enforceable) {
+    return fmt::format("{:<6} {:<28} {:<17} the rooms here lack the protection that it needs\n",
+                       found, outcome.name, enum_name(outcome.evaluation.verdict));
+  }
+  return fmt::format("{:<6} {:<28} {:<17} {}\n", found, outcome.name,
                      enum_name(outcome.evaluation.verdict),
                      outcome.right ? outcome.evaluation.detail
                                    : fmt::format("must be {}: {}", required,
@@ -155,6 +160,7 @@ Json encode(const JudgeExamination& examination) {
                        {"allowed", allowed},
                        {"verdict", enum_name(outcome.evaluation.verdict)},
                        {"detail", outcome.evaluation.detail},
+                       {"enforceable", outcome.enforceable},
                        {"right", outcome.right}});
   }
   return {{"kernels", kernels},

