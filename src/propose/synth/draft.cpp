@@ -70,13 +70,11 @@ std::optional<CaseGenome> random_schedule(const ProposalContext& context,
 
 std::vector<Genome> random_schedules(const ProposalContext& context, const Genome& base, Rng& rng) {
   std::vector<Genome> genomes;
-  for (int n = 0; n < kRandomSchedules; ++n) {
-    Genome drawn;
-    for (size_t i = 0; i < base.cases.size(); ++i) {
-      auto one = random_schedule(context, context.programs[i], base.cases[i], rng);
-      if (one) drawn.cases.push_back(std::move(*one));
-    }
-    if (drawn.cases.size() == base.cases.size()) genomes.push_back(std::move(drawn));
+  const std::vector<size_t> varied = cases_to_vary(context);
+  for (size_t n = 0; n < kRandomSchedules && !varied.empty(); ++n) {
+    const size_t i = varied[n % varied.size()];
+    auto one = random_schedule(context, context.programs[i], base.cases[i], rng);
+    if (one) genomes.push_back(base.with(i, std::move(*one)));
   }
   sort_by_cost(genomes);
   return genomes;
