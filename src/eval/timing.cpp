@@ -367,14 +367,17 @@ class Session {
     const int64_t time = result_.measurement.time_ns;
     const bool cold = result_.measurement.cold;
     if (time >= physical_floor_ns(problem_, options_.machine, cold)) return {};
-    // Other work on the machine can bend one comparison; a contradiction shows every time.
+    // Other work on the machine can bend one comparison, and lengthen the samples that the time is
+    // the median of; a contradiction shows every time, and against the fastest sample too.
+    const auto fastest = static_cast<double>(std::ranges::min(result_.measurement.candidate_ns));
+    const double noise = 3 * static_cast<double>(empty_.spread_ns) / plan_.calls;
+    const double least = (1 - kContradiction) * fastest - noise;
+    const double most = (1 + kContradiction) * static_cast<double>(time) + noise;
     double marginal = 0;
     for (int round = 0; round < 3; ++round) {
       marginal = TRY(marginal_call_ns());
       if (result_.failure) return {};
-      const double slack = kContradiction * static_cast<double>(time) +
-                           3 * static_cast<double>(empty_.spread_ns) / plan_.calls;
-      if (std::abs(marginal - static_cast<double>(time)) <= slack) return {};
+      if (least <= marginal && marginal <= most) return {};
     }
     fail(Verdict::implausible_time,
          fmt::format("{} ns a call is below the hardware's floor, and a further call costs {:.0f} "
@@ -383,7 +386,8 @@ class Session {
     return {};
   }
 
-  // What a call costs beyond those of a batch: 2N calls against N, medians of five.
+  // What a call costs beyond those of a batch: 2N calls against N, the fastest of five each, since
+  // other work can only lengthen a batch.
   Result<double> marginal_call_ns() {
     const int32_t calls = std::min(plan_.calls, runner::kCallsPerBatchMax / 2);
     std::vector<int64_t> once, twice;
@@ -396,7 +400,7 @@ class Session {
     if (result_.failure) return 0.0;
     TRY(runner_.stop());
     last_order_.clear();
-    return static_cast<double>(median_ns(twice) - median_ns(once)) / calls;
+    return static_cast<double>(std::ranges::min(twice) - std::ranges::min(once)) / calls;
   }
 
   Result<void> check_afterwards() {
