@@ -25,8 +25,7 @@ class SelfOracle final : public Oracle {
   void release(int64_t set_id) override;
   Result<BaselineState> baseline(BaselineKind kind) override;
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
-  void pause() override;
-  void resume() override;
+  void set_running(bool running) override;
 
  private:
   struct Bound {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <regex>
 
 #include "base/json.hpp"
@@ -119,12 +120,15 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   TRY(session->target_->toolchain());  // no compiler: say so before PyTorch is started
   const std::string python = TRY(find_python());
   const int32_t threads = options.threads > 0 ? options.threads : available_threads();
+  // Seconds of work on all processors, in which nobody else can measure anything.
+  std::optional<os::FileLock> turn = TRY(os::FileLock::lock(device_lock_path()));
   session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
 
   stage(events,
         fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
   session->oracles_ =
       TRY(start_oracles(oracle_options(session->options_, session->machine_, workspace, python)));
+  turn.reset();
   session->lower_cases();
   if (session->programs_.empty()) {
     stage(events, fmt::format("{}: the proposer synth has nothing to offer here: {}",

@@ -42,9 +42,9 @@ Result<bool> Baselines::stale() {
 
 Result<void> Baselines::await_compile(os::Clock& clock, Nanoseconds wait_max) {
   const Nanoseconds deadline = clock.now() + wait_max;
+  oracle_.resume();  // it compiles in a process of the oracle's, which timing stops
   while (TRY(oracle_.baseline(BaselineKind::compile)) == BaselineState::building &&
          clock.now() < deadline) {
-    oracle_.resume();  // it compiles in a process of the oracle's, which timing stops
     clock.sleep_for(std::chrono::milliseconds(20));
   }
   return {};

@@ -2,6 +2,7 @@
 //
 // The judge's parts that need no process: comparing, budgets, statistics, floors, normal form,
 // plans, and the thread pool that runners carry.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,11 @@
 #include "eval/floor.hpp"
 #include "eval/statistics.hpp"
 #include "eval/timing.hpp"
+#include "eval/timing_lock.hpp"
 #include "graph_writer.hpp"
+#include "os/clock.hpp"
+#include "os/file_system.hpp"
+#include "os/process.hpp"
 
 namespace ke {
 namespace {
@@ -451,6 +456,49 @@ TEST(Drift, ComparesTheEndsOfASeries) {
   EXPECT_EQ(drift_of({1, 2, 3}), 1);  // too few to say
   EXPECT_EQ(drift_of({10, 10, 10, 11, 12, 11, 20, 20, 20}), 2);
   EXPECT_NEAR(drift_of({10, 99, 10, 10, 10, 10, 10, 10, 99}), 1, 1e-12);
+}
+
+// --- turns -------------------------------------------------------------------------------------
+
+char state_of(pid_t pid) {
+  const std::string stat = os::read_file(fmt::format("/proc/{}/stat", pid), 4096).value_or("");
+  const size_t end = stat.rfind(')');
+  return end == std::string::npos || end + 2 >= stat.size() ? '?' : stat[end + 2];
+}
+
+// Waits, for as long as a test may take, until what another thread does has happened.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+  os::SystemClock clock;
+  for (int i = 0; i < 20'000 && !condition(); ++i) clock.sleep_for(std::chrono::milliseconds(1));
+  return condition();
+}
+
+TEST(TimingLock, StopsTheBackgroundOfWhoeverWaits) {
+  const os::TemporaryDirectory folder = *os::TemporaryDirectory::create();
+  std::atomic<int> told = 0;  // begun and not ended
+  TimingLock first(folder.path() / "lock");
+  TimingLock second(folder.path() / "lock", [&](bool judging) { told += judging ? 1 : -1; });
+  os::ProcessOptions sleeping;
+  sleeping.argv = {"sleep", "600"};
+  os::Child child = std::move(*os::spawn(sleeping));
+  second.add_group(child.pid());
+  {
+    const auto turn = first.take_turn();
+    ASSERT_TRUE(turn);
+    EXPECT_TRUE(comes_true([&] { return told == 1 && state_of(child.pid()) == 'T'; }));
+  }
+  EXPECT_TRUE(comes_true([&] { return told == 0 && state_of(child.pid()) == 'S'; }));
+  {
+    const auto own = second.take_turn();  // its own turn is nobody else's
+    ASSERT_TRUE(own);
+    EXPECT_EQ(told, 0);
+    EXPECT_EQ(state_of(child.pid()), 'S');
+    const TimingLock::Held held = second.hold();
+    EXPECT_TRUE(comes_true([&] { return state_of(child.pid()) == 'T'; }));
+  }
+  EXPECT_TRUE(comes_true([&] { return state_of(child.pid()) == 'S'; }));
+  second.remove_group(child.pid());
 }
 
 // --- thread pool -------------------------------------------------------------------------------

@@ -103,15 +103,12 @@ Result<void> Judge::start_host() {
   return {};
 }
 
-// Screens trust what is known; full and confirm wait for torch.compile and measure again.
+// Screens trust what is known; full and confirm measure again.
 Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
-  if (options.effort != Effort::screen) {
-    TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
-  }
   if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
   std::vector<int64_t> ids;
   for (const HeldSet* held : TRY(sets_.timing())) ids.push_back(held->set.id);
-  const TimingLock::Held lock = TRY(lock_->hold());
+  const TimingLock::Held lock = lock_->hold();
   return baselines_.measure_all(ids);
 }
 
@@ -151,6 +148,11 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
   Evaluation evaluation;
   evaluation.build_ms = artifact.build_ms;
   TRY(start_host());
+  // Long, and no reason to keep others from judging.
+  if (options.measure && options.effort != Effort::screen) {
+    TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
+  }
+  const TimingLock::Turn turn = TRY(lock_->take_turn());
   // What the search was judged with is not what confirms; those confirmed in a row share new sets.
   if (options.effort == Effort::confirm && !sets_unseen_) sets_.renew();
   sets_unseen_ = options.effort == Effort::confirm;
@@ -207,7 +209,7 @@ Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
 
 Result<void> Judge::time(runner::Runner& runner, int library_fd, const CheckResult& checked,
                          const JudgeOptions& options, Evaluation& evaluation) {
-  const TimingLock::Held held = TRY(lock_->hold());
+  const TimingLock::Held held = lock_->hold();
   const TimingOptions timing{
       options_.oracle, options_.clock,           host_.get(),       &sets_,
       &baselines_,     &empty_batches_,          options_.machine,  options_.precision,
@@ -242,7 +244,8 @@ Result<std::vector<std::string>> Judge::admission_flags() {
 
 Result<std::unique_ptr<Evaluator>> make_evaluator(const EvaluatorOptions& options) {
   KE_ASSERT(options.oracle && options.target && options.clock && !options.runner_command.empty());
-  auto lock = std::make_unique<TimingLock>(options.device_lock);
+  auto lock = std::make_unique<TimingLock>(
+      options.device_lock, [oracle = options.oracle](bool judging) { oracle->freeze(judging); });
   Builder builder = TRY(Builder::create({options.target, options.limits, options.libraries,
                                          options.artifacts, lock.get(), options.clock}));
   return std::unique_ptr<Evaluator>(

@@ -70,8 +70,7 @@ class QuietOracle final : public Oracle {
   Result<Nanoseconds> ring(BaselineKind, const std::vector<int64_t>&) override {
     return Error{Errc::internal, "unasked"};
   }
-  void pause() override { paused = true; }
-  void resume() override { paused = false; }
+  void set_running(bool running) override { paused = !running; }
 
   bool paused = false;
 

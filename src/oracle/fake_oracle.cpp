@@ -192,8 +192,7 @@ class FakeOracle final : public Oracle {
     return script_.empty_ring + call * static_cast<int64_t>(set_ids.size());
   }
 
-  void pause() override {}
-  void resume() override {}
+  void set_running(bool) override {}
 
  private:
   static Result<TensorMemory> make_input(const TensorSpec& spec, SetKind kind, Rng& rng) {

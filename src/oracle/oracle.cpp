@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include "base/json.hpp"
@@ -45,8 +46,8 @@ class ProcessOracle final : public Oracle {
   void release(int64_t set_id) override;
   Result<BaselineState> baseline(BaselineKind kind) override;
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
-  void pause() override;
-  void resume() override;
+  void set_running(bool running) override;
+  void freeze(bool frozen) override;
 
  private:
   oracle::Blame blame() const {
@@ -66,7 +67,10 @@ class ProcessOracle final : public Oracle {
   std::vector<std::string> mutated_, reassigned_;
   BaselineState compile_state_ = BaselineState::absent;
   bool compile_held_ = false;  // stopped, with its compilers
+  // Of everything above: calls come from one thread, freeze() from another. A call makes others.
+  std::recursive_mutex calls_;
   bool paused_ = false;
+  bool frozen_ = false;  // paused for others
 };
 
 Result<void> ProcessOracle::request_load() {
@@ -99,6 +103,7 @@ Result<void> ProcessOracle::finish_load(Digest digest) {
 }
 
 Result<InputSet> ProcessOracle::make_set(const SetRequest& request) {
+  const std::lock_guard lock(calls_);
   resume();
   TRY(main_.send(Json{{"do", "make_set"},
                       {"kind", enum_name(request.kind)},
@@ -113,6 +118,7 @@ Result<InputSet> ProcessOracle::make_set(const SetRequest& request) {
 }
 
 void ProcessOracle::release(int64_t set_id) {
+  const std::lock_guard lock(calls_);
   const bool was_paused = paused_;
   resume();
   // A failure means that the oracle has gone, and the set with it.
@@ -135,6 +141,7 @@ Result<void> ProcessOracle::build_compile() {
 }
 
 Result<BaselineState> ProcessOracle::baseline(BaselineKind kind) {
+  const std::lock_guard lock(calls_);
   if (kind == BaselineKind::eager) return BaselineState::ready;
   if (compile_state_ == BaselineState::absent) {
     TRY(build_compile());
@@ -154,10 +161,10 @@ Result<Nanoseconds> ProcessOracle::ring_on(oracle::Connection& connection,
 }
 
 Result<Nanoseconds> ProcessOracle::ring(BaselineKind kind, const std::vector<int64_t>& set_ids) {
+  const std::lock_guard lock(calls_);
   if (kind == BaselineKind::eager) {
     // The compile process stands still while the bell rings: the oracle sees to that.
-    if (paused_) child_.signal_group(SIGCONT);
-    paused_ = false;
+    resume();
     return ring_on(main_, set_ids);
   }
   if (compile_state_ != BaselineState::ready) {
@@ -170,18 +177,33 @@ Result<Nanoseconds> ProcessOracle::ring(BaselineKind kind, const std::vector<int
   return rung;
 }
 
-void ProcessOracle::pause() {
-  if (paused_) return;
-  // A failure means that the oracle has gone; then there is nothing to stop.
-  (void)hold_compile(true);
-  child_.signal_group(SIGSTOP);
-  paused_ = true;
+// A failure to stop or continue the compile process means that the oracle has gone; then there is
+// nothing to stop.
+void ProcessOracle::set_running(bool running) {
+  const std::lock_guard lock(calls_);
+  if (running) {
+    if (frozen_) return;
+    if (paused_) child_.signal_group(SIGCONT);
+    paused_ = false;
+    (void)hold_compile(false);
+  } else if (!paused_) {
+    (void)hold_compile(true);
+    child_.signal_group(SIGSTOP);
+    paused_ = true;
+  }
 }
 
-void ProcessOracle::resume() {
-  if (paused_) child_.signal_group(SIGCONT);
-  paused_ = false;
-  (void)hold_compile(false);
+void ProcessOracle::freeze(bool frozen) {
+  const std::lock_guard lock(calls_);
+  if (frozen == frozen_) return;
+  if (frozen) {
+    if (paused_) return;  // its own judge is at it
+    pause();
+    frozen_ = true;
+  } else {
+    frozen_ = false;
+    resume();
+  }
 }
 
 // Digest of the file and its sidecar.

@@ -74,8 +74,13 @@ class Oracle {
 
   // Stops and continues every thread of the oracle (SIGSTOP/SIGCONT), so that it cannot disturb a
   // measurement. ring() and make_set() resume by themselves.
-  virtual void pause() = 0;
-  virtual void resume() = 0;
+  void pause() { set_running(false); }
+  void resume() { set_running(true); }
+  virtual void set_running(bool running) = 0;
+
+  // While frozen it stands still whatever pause() and resume() say; calls wait. For others who
+  // measure on this machine. Any thread may call it at any time.
+  virtual void freeze(bool frozen) { (void)frozen; }
 };
 
 struct OracleOptions {

@@ -57,4 +57,9 @@ Result<FileLock> FileLock::lock(const std::filesystem::path& path) {
   return FileLock(std::move(fd));
 }
 
+bool FileLock::is_held(const std::filesystem::path& path) {
+  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace ke::os

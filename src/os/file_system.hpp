@@ -63,6 +63,8 @@ class FileLock {
   static Result<FileLock> try_lock(const std::filesystem::path& path);
   // Waits (the lock of the measuring device). Interruptible only by the process's end.
   static Result<FileLock> lock(const std::filesystem::path& path);
+  // Whether somebody has the lock now, be it another lock of this process.
+  static bool is_held(const std::filesystem::path& path);
 
   FileLock(FileLock&&) noexcept = default;
   FileLock& operator=(FileLock&&) noexcept = default;
