@@ -62,8 +62,8 @@ struct HttpSettings {
   std::string http_proxy;   // "http://[user:password@]host:port"; empty: none
   std::string https_proxy;  // the same; TLS is tunnelled through it (CONNECT)
   std::string no_proxy;     // "host,.domain,*": what is reached directly
-  std::string cert_file;    // certificates to trust instead of the system's
-  std::string cert_dir;
+  std::string cert_file;    // authorities to trust instead of the system's file of them
+  std::string cert_dir;     // "dir:dir", with hashed names, instead of the system's folder
 
   // HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY in either case; SSL_CERT_FILE, SSL_CERT_DIR.
   static HttpSettings from_environment();
