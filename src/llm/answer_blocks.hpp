@@ -44,7 +44,7 @@ std::string first_prose_line(const std::vector<Segment>& segments, size_t bytes_
 
 bool is_blank(std::string_view text);
 std::string_view without_end_blanks(std::string_view line);  // no blanks at its end
-// The next line of `rest`, without its end, which is taken off; '\r' before '\n' belongs to the end.
+// Takes the next line off `rest`; without its end, to which a '\r' before the '\n' belongs.
 std::string_view next_line(std::string_view& rest);
 
 }  // namespace ke::llm

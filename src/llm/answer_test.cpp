@@ -142,7 +142,8 @@ TEST(Answer, AppliesADiffWithWrongLineNumbers) {
     const std::string diff = "--- a/kernel.cpp\n+++ b/kernel.cpp\n" + header +
                              "\n-constexpr int N = 4;\n+constexpr int N = 16;\n int ke_launch(int "
                              "n) {\n";
-    for (const std::string& text : {diff, fenced(diff, "diff"), "So:\n" + diff + "\nThat is it."}) {
+    const std::string told = "So:\n" + diff + "\nThat is it.";
+    for (const std::string& text : {diff, fenced(diff, "diff"), told}) {
       const Answer answer = parsed(text, editing());
       EXPECT_NE(answer.source.find("N = 16;\nint ke_launch"), std::string::npos) << text;
       EXPECT_EQ(answer.form, AnswerForm::diff);

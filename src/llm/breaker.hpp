@@ -9,7 +9,7 @@
 namespace ke::llm {
 
 struct BreakerOptions {
-  int failures_max = 2;              // in a row, each after all its retries; a wrong key counts full
+  int failures_max = 2;  // in a row, each after all its retries; a wrong key counts full
   Milliseconds closed_first{30'000};
   Milliseconds closed_max{600'000};
 };

@@ -46,7 +46,8 @@ Result<std::unique_ptr<Provider>> open_provider(std::string_view spec,
   }
   std::unique_ptr<Provider> provider = TRY(info->make(spec.substr(colon + 1), context));
   if (!info->remote) return provider;
-  provider = with_retry(std::move(provider), context.clock, context.rng.split(spec), context.events);
+  provider = with_retry(std::move(provider), context.clock, context.rng.split(spec),
+                        context.events);
   return with_breaker(std::move(provider), context.clock, context.events);
 }
 

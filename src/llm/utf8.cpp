@@ -8,9 +8,9 @@ namespace ke::llm {
 bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto first = static_cast<uint8_t>(text[i]);
-    const size_t more = first < 0x80 ? 0 : first < 0xC2 ? 4 : first < 0xE0 ? 1 : first < 0xF0 ? 2
-                                                                              : first < 0xF5 ? 3 : 4;
-    if (more == 4 || text.size() - i <= more) return false;
+    if ((first >= 0x80 && first < 0xC2) || first >= 0xF5) return false;  // begins nothing
+    const size_t more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    if (text.size() - i <= more) return false;
     uint32_t code = more == 0 ? first : first & (0x3FU >> more);
     for (size_t k = 1; k <= more; ++k) {
       const auto next = static_cast<uint8_t>(text[i + k]);

@@ -59,7 +59,8 @@ Result<std::unique_ptr<SSL_CTX, SslDeleter>> make_tls_context(const HttpSettings
                                       ", which holds no certificates; correct or unset it"};
     }
   } else {
-    const auto found = std::ranges::find_if(kBundles, [](const char* path) { return exists(path); });
+    const auto found =
+        std::ranges::find_if(kBundles, [](const char* path) { return exists(path); });
     if (found != std::end(kBundles)) SSL_CTX_load_verify_file(context.get(), *found);
   }
   const std::string folders = settings.cert_dir.empty() ? "/etc/ssl/certs" : settings.cert_dir;

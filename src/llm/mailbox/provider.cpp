@@ -56,6 +56,8 @@ class MailboxProvider final : public Provider {
       number = entry.number + 1;
       if (entry.digest == digest && used_.insert(entry.number).second) return entry.number;
     }
+    // An answer without a prompt was for another question.
+    while (os::exists(answer_path(folder_, number))) ++number;
     const std::string head = fmt::format(
         "---\nprompt: {:04}\ndigest: {}\noutput_tokens_max: {}\nanswer: {}\n---\n", number, digest,
         request.output_tokens_max, answer_path({}, number).string());
