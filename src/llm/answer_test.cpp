@@ -161,7 +161,8 @@ TEST(Answer, ADiffTakesThePlaceNearestToItsLine) {
   AnswerContract contract;
   contract.base = "int ke_launch() {\n  f();\n  g();\n  f();\n  g();\n  f();\n}\n";
   const auto at = [&](const std::string& line) {
-    return parsed(fenced("@@ -" + line + ",1 +1,1 @@\n-  f();\n+  h();\n", "diff"), contract).source;
+    const std::string diff = "@@ -" + line + ",1 +1,1 @@\n-  f();\n+  h();\n";
+    return parsed(fenced(diff, "diff"), contract).source;
   };
   EXPECT_EQ(at("4"), "int ke_launch() {\n  f();\n  g();\n  h();\n  g();\n  f();\n}\n");
   EXPECT_EQ(at("90"), "int ke_launch() {\n  f();\n  g();\n  f();\n  g();\n  h();\n}\n");
