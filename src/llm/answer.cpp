@@ -85,6 +85,10 @@ AnswerResult accept_source(AnswerForm form, std::string source, const AnswerCont
                    fmt::format("The kernel does not define {}; write the whole source with it.",
                                contract.entry));
   }
+  if (source == contract.base) {
+    return problem(AnswerFault::unchanged,
+                   "The kernel is the one you were given; change something that matters.");
+  }
   Answer answer;
   answer.form = form;
   answer.source = std::move(source);

@@ -46,7 +46,7 @@ enum class AnswerFault : uint8_t {
   bad_edit,    // markers out of order, or an empty SEARCH
   not_found,   // the text of a SEARCH or a diff's context is not in the base
   ambiguous,   // it is there more than once
-  unchanged,   // the edits change nothing
+  unchanged,   // the kernel is still the base
   bad_diff,    // not a unified diff
   bad_json     // a plan that does not parse
 };

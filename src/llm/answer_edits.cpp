@@ -95,7 +95,8 @@ OrProblem<int64_t> place_of(const Edit& edit, const std::vector<std::string>& li
                    "A hunk of the diff only adds lines; give it some unchanged lines around them, "
                    "so that their place is certain.");
   }
-  const std::vector<int64_t> places = places_of(edit.before, lines, kPlacesMax);
+  const size_t most = edit.line_hint < 0 ? 2 : kPlacesMax;
+  const std::vector<int64_t> places = places_of(edit.before, lines, most);
   if (places.empty()) {
     const auto telling = std::ranges::find_if(
         edit.before, [](const std::string& line) { return !is_blank(line); });
@@ -171,6 +172,16 @@ EditsResult parse_search_replace(std::string_view text) {
 EditsResult parse_diff(std::string_view text, bool strict) {
   std::vector<Edit> edits;
   bool inside = false;
+  int64_t blanks = 0;  // empty lines: of the hunk if more of it follows, else only behind it
+  const auto keep = [&](std::vector<std::string>* only, std::string_view line) {
+    Edit& edit = edits.back();
+    for (; blanks > 0; --blanks) {
+      edit.before.emplace_back();
+      edit.after.emplace_back();
+    }
+    if (only != &edit.after) edit.before.emplace_back(line.substr(1));
+    if (only != &edit.before) edit.after.emplace_back(line.substr(1));
+  };
   while (!text.empty()) {
     const std::string_view line = next_line(text);
     std::string_view ahead = text;
@@ -184,19 +195,19 @@ EditsResult parse_diff(std::string_view text, bool strict) {
       edits.emplace_back();
       edits.back().line_hint = hint_of(line);
       inside = true;
+      blanks = 0;
     } else if (is_file_header(line, next_line(ahead)) || line.starts_with("diff ")) {
       inside = false;
     } else if (!inside || line.starts_with('\\')) {
       continue;
+    } else if (line.empty()) {
+      ++blanks;
     } else if (line.starts_with('-')) {
-      edits.back().before.emplace_back(line.substr(1));
+      keep(&edits.back().before, line);
     } else if (line.starts_with('+')) {
-      edits.back().after.emplace_back(line.substr(1));
-    } else if (line.empty() || line.starts_with(' ')) {
-      // An empty line at the end of a hunk is most often none of it.
-      if (line.empty() && (is_blank(text) || text.starts_with("@@"))) continue;
-      edits.back().before.emplace_back(line.substr(line.empty() ? 0 : 1));
-      edits.back().after.emplace_back(line.substr(line.empty() ? 0 : 1));
+      keep(&edits.back().after, line);
+    } else if (line.starts_with(' ')) {
+      keep(nullptr, line);
     } else if (strict) {
       return problem(AnswerFault::bad_diff,
                      fmt::format("The line {} of the diff begins with neither a blank, '+' nor "

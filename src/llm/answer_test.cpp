@@ -127,6 +127,7 @@ TEST(Answer, RefusesEditsWithASentenceForTheNextPrompt) {
   twice.base += "constexpr int N = 4;\n";
   EXPECT_EQ(fault(edit("constexpr int N = 4;\n", "x\n"), twice), ambiguous);
   EXPECT_EQ(fault(edit("constexpr int N = 4;\n", "constexpr int N = 4;\n"), editing()), unchanged);
+  EXPECT_EQ(fault(fenced(kKernel), editing()), unchanged);
   EXPECT_EQ(fault(edit("", "x\n"), editing()), bad_edit);
   EXPECT_EQ(fault(edit("constexpr int N = 4;\n", "x\n")), no_base);
   EXPECT_EQ(fault(edit("int ke_launch(int n) {\n", "int launch(int n) {\n"), editing()),
@@ -155,6 +156,15 @@ TEST(Answer, ADiffIsExactOnItsContext) {
   const std::string diff =
       "@@ -2,2 +2,2 @@\n constexpr int M = 4;\n-int ke_launch(int n) {\n+int ke_launch(int m) {\n";
   EXPECT_EQ(fault(fenced(diff, "diff"), editing()), not_found);
+}
+
+TEST(Answer, EmptyLinesOfADiffAreContextOnlyInsideAHunk) {
+  AnswerContract contract;
+  contract.base = "int a;\n\nint ke_launch();\n\nint b;\n";
+  const std::string diff =
+      "@@ -1,3 +1,3 @@\n-int a;\n+int c;\n\n int ke_launch();\n\n\n@@ -5 +5 @@\n-int b;\n+int d;\n";
+  EXPECT_EQ(parsed(fenced(diff, "diff"), contract).source,
+            "int c;\n\nint ke_launch();\n\nint d;\n");
 }
 
 TEST(Answer, ADiffTakesThePlaceNearestToItsLine) {

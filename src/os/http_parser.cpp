@@ -102,7 +102,7 @@ Result<void> HttpResponseParser::take_head_line() {
   if (response_.status == 0) {
     const std::string_view line = line_;
     const auto status = line.size() >= 12 ? number(line.substr(9, 3), 10) : std::nullopt;
-    if (!line.starts_with("HTTP/1.") || line[8] != ' ' || !status || *status < 100) {
+    if (!status || *status < 100 || !line.starts_with("HTTP/1.") || line[8] != ' ') {
       return not_http("it does not begin with a status");
     }
     response_.status = static_cast<int>(*status);

@@ -35,7 +35,14 @@ class HttpResponseParser {
 
  private:
   enum class State : uint8_t {
-    head, counted, until_close, chunk_size, chunk_data, chunk_end, trailers, complete
+    head,
+    counted,
+    until_close,
+    chunk_size,
+    chunk_data,
+    chunk_end,
+    trailers,
+    complete
   };
 
   Result<bool> step(std::string_view& bytes, const Sink& sink);

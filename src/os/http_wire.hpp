@@ -4,6 +4,7 @@
 // TLS works on memory and this file moves the bytes, so there is one place that waits.
 #pragma once
 
+#include <netdb.h>
 #include <openssl/ssl.h>
 
 #include <chrono>
@@ -45,7 +46,7 @@ class Wire {
   using Time = std::chrono::steady_clock::time_point;
 
   Result<bool> wait(short events, Time deadline, std::string_view doing);
-  Result<bool> connect_to(const struct addrinfo& address, Time deadline);
+  Result<bool> connect_to(const addrinfo& address, Time deadline);
   Result<bool> send_raw(std::string_view bytes);
   Result<bool> receive_raw(std::string& bytes);
   Result<bool> flush_tls();

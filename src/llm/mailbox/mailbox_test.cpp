@@ -22,13 +22,13 @@ struct Mailbox : ::testing::Test, Bench {
   // Asks on a thread of its own and answers once the prompt is there.
   Outcome exchange(Provider& provider, const std::string& text, const std::string& answer) {
     Outcome outcome = Failure{};
-    const std::jthread asker([&] { outcome = provider.complete(question(text), {}, {}); });
+    std::jthread asker([&] { outcome = provider.complete(question(text), {}, {}); });
     while (true) {
       for (const MailboxEntry& entry : list_mailbox(box).value()) {
         if (entry.answered) continue;
         EXPECT_EQ(read_prompt(box, entry.number).value(), text + "\n");
         EXPECT_TRUE(answer_prompt(box, entry.number, answer));
-        const_cast<std::jthread&>(asker).join();
+        asker.join();
         return outcome;
       }
       std::this_thread::yield();

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
+#include <utility>
 
 #include "base/json.hpp"
 #include "llm/exchange.hpp"

@@ -122,7 +122,7 @@ TEST_F(Replay, RefusesADamagedRecordingByItsLine) {
         std::tuple{"\"finish\":\"stop\"", "\"finish\":\"end\"", "'end' is no value of 'finish'"},
         std::tuple{"\"stable\":\"", "\"stable\":\"x", "'stable' is not a digest"},
         std::tuple{"\"schema\":1", "\"schema\":1,\"x\":1", "the exchange has an unknown field 'x'"},
-        std::tuple{"{", "", "not valid JSON near byte 11"}}) {
+        std::tuple{"{", "", "not valid JSON near byte 9"}}) {
     std::string bad = good;
     bad.replace(bad.find(from), std::string(from).size(), to);
     ASSERT_TRUE(os::write_file_atomically(file, good + bad));
