@@ -258,8 +258,8 @@ TEST(AnswerStream, HandsOverABlockWhenItsFenceCloses) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto answer = stream.feed({std::string_view(text).substr(i, 1)});
     EXPECT_EQ(answer.has_value(), i + 1 == closed) << i;
-    if (answer) EXPECT_EQ(answer->source, kKernel);
-    if (answer) EXPECT_EQ(answer->note, "First try.");
+    EXPECT_EQ(answer ? answer->source : kKernel, kKernel);
+    EXPECT_EQ(answer ? answer->note : "First try.", "First try.");
   }
   EXPECT_EQ(stream.finish(FinishReason::stop)->source, kKernel);
 }

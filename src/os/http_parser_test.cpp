@@ -74,7 +74,8 @@ TEST(HttpResponseParser, ACutIsAnErrorAndSaysWhere) {
 TEST(HttpResponseParser, RefusesWhatIsNoHttpOrTooMuch) {
   const std::string ok = "HTTP/1.1 200 OK\r\n";
   for (const std::string& text :
-       {std::string("SSH-2.0-OpenSSH\r\n"), std::string("HTTP/2 200\r\n"), std::string("HTTP/1.\r\n"),
+       {std::string("SSH-2.0-OpenSSH\r\n"), std::string("HTTP/2 200\r\n"),
+        std::string("HTTP/1.\r\n"),
         std::string("HTTP/1.1 abc\r\n"), ok + "no colon\r\n", ok + ": no name\r\n",
         ok + "Content-Length: -1\r\n\r\n", ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
         ok + "Content-Length: 99999999999999999999\r\n\r\n", ok + "Content-Encoding: gzip\r\n\r\n",

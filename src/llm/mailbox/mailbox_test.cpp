@@ -24,7 +24,8 @@ struct Mailbox : ::testing::Test, Bench {
     Outcome outcome = Failure{};
     std::jthread asker([&] { outcome = provider.complete(question(text), {}, {}); });
     while (true) {
-      for (const MailboxEntry& entry : list_mailbox(box).value()) {
+      const std::vector<MailboxEntry> entries = list_mailbox(box).value();
+      for (const MailboxEntry& entry : entries) {
         if (entry.answered) continue;
         EXPECT_EQ(read_prompt(box, entry.number).value(), text + "\n");
         EXPECT_TRUE(answer_prompt(box, entry.number, answer));
