@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <system_error>
 
 #include "base/json.hpp"
 #include "os/file_descriptor.hpp"
@@ -102,7 +103,8 @@ Result<std::vector<Message>> decode_messages(Fields& fields) {
 
 // What a kill left of a line must not become the beginning of the next.
 Result<void> drop_broken_line(const std::filesystem::path& file) {
-  if (!os::exists(file)) return {};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};  // new, or a pipe or the like
   const std::string text = TRY(os::read_file(file, 4_GiB));
   const size_t end = text.rfind('\n');
   const size_t whole = end == std::string::npos ? 0 : end + 1;
