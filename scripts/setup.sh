@@ -11,8 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 TORCH_VERSION=2.13.0
 PACKAGES=(g++ cmake ninja-build pkg-config git python3 python3-venv ccache binutils
-  libfmt-dev nlohmann-json3-dev libexpected-dev libcli11-dev libsqlite3-dev libssl-dev
-  libseccomp-dev libgtest-dev libbenchmark-dev)
+  ca-certificates openssl libfmt-dev nlohmann-json3-dev libexpected-dev libcli11-dev
+  libsqlite3-dev libssl-dev libseccomp-dev libgtest-dev libbenchmark-dev)
 
 step() { printf '== %s\n' "$*" >&2; }
 

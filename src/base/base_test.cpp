@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/digest.hpp"
+#include "base/events.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/rng.hpp"
@@ -54,6 +57,22 @@ TEST(Json, FieldsRefuseUnknownMissingAndWronglyTyped) {
 
 TEST(Json, BadTextIsAnErrorWithItsPlace) {
   EXPECT_EQ(parse_json("{\"a\": }").error().message, "not valid JSON near byte 7");
+}
+
+TEST(EventQueue, HandsOverEachEventOnceInOrder) {
+  struct Seen final : EventSink {
+    void emit(std::string_view name, const Json& fields) override {
+      text += std::string(name) + dump_json(fields) + ";";
+    }
+    std::string text;
+  } seen;
+  EventQueue queue;
+  std::thread other([&] { queue.emit("a", {{"n", 1}}); });
+  other.join();
+  queue.emit("b", Json::object());
+  queue.drain(seen);
+  queue.drain(seen);
+  EXPECT_EQ(seen.text, "a{\"n\":1};b{};");
 }
 
 }  // namespace

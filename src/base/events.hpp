@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,22 @@ class EventSink {
 class NullEvents final : public EventSink {
  public:
   void emit(std::string_view, const Json&) override {}
+};
+
+// Holds what threads other than the engine's emit until the engine passes it on. Safe to emit to
+// from many threads; an event is handed over once.
+class EventQueue final : public EventSink {
+ public:
+  void emit(std::string_view name, const Json& fields) override;
+  void drain(EventSink& to);  // in the order of emission
+
+ private:
+  struct Held {
+    std::string name;
+    std::string fields;  // JSON text
+  };
+  std::mutex mutex_;
+  std::vector<Held> held_;
 };
 
 }  // namespace ke

@@ -23,6 +23,11 @@ struct Limits {
   int64_t truth_resident_bytes_max = 6_GiB;
   int32_t timing_sets_max = 64;
   int32_t shape_cases_max = 16;  // each takes a PyTorch process
+  Milliseconds llm_connect_max{20'000};
+  Milliseconds llm_idle_max{300'000};     // some models think that long before their first word
+  Milliseconds llm_total_max{1'800'000};  // one answer, from the call to its end
+  int64_t llm_answer_bytes_max = 16_MiB;
+  Milliseconds mailbox_wait_max{7 * 24 * 3'600'000LL};  // for a person
 };
 
 }  // namespace ke

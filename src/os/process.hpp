@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -120,6 +121,9 @@ struct RunOptions {
   Milliseconds time_max{60'000};  // wall time; passing it kills the group (or room)
   int64_t output_bytes_max = int64_t{1} << 20;  // of each stream; the rest is read and dropped
   int stop_fd = -1;  // when this becomes readable, the child is killed (StopSignal::fd)
+  // Gets each piece of standard output as it comes, beside its being captured. False: the child is
+  // killed, as by stop_fd.
+  std::function<bool(std::string_view)> on_output;
   // Called with the process group's id right after the start and right before it is reaped, so that
   // somebody may freeze it (SIGSTOP) in between.
   std::function<void(pid_t)> started;
@@ -132,7 +136,7 @@ struct RunResult {
   std::string error;
   bool output_cut = false;  // something was dropped
   bool timed_out = false;
-  bool stopped = false;  // by stop_fd
+  bool stopped = false;  // by stop_fd or on_output
   Nanoseconds wall_time{0};
   RoomReport report;
 };

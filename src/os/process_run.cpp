@@ -51,12 +51,10 @@ class Conversation {
         return system_error(errno, "wait for a child process");
       }
       if (waited[2].revents != 0) feed();
-      if (waited[3].revents != 0) drain(output_, result_.output);
+      if (waited[3].revents != 0) drain(output_, result_.output, true);
       if (waited[4].revents != 0) drain(error_, result_.error);
-      if (waited[1].revents != 0) {
-        result_.stopped = true;
-        return {};
-      }
+      if (waited[1].revents != 0) result_.stopped = true;
+      if (result_.stopped) return {};
       if (waited[0].revents != 0) return {};
     }
   }
@@ -64,7 +62,7 @@ class Conversation {
   // What the ended child left in the pipes. Does not wait: somebody outside the group may still
   // hold them open.
   void finish() {
-    drain(output_, result_.output);
+    drain(output_, result_.output, !result_.stopped);
     drain(error_, result_.error);
   }
 
@@ -77,7 +75,7 @@ class Conversation {
     if (gone || fed_ == options_.input.size()) input_.reset();
   }
 
-  void drain(FileDescriptor& fd, std::string& text) {
+  void drain(FileDescriptor& fd, std::string& text, bool tell = false) {
     char buffer[1 << 16];
     while (fd.valid()) {
       const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
@@ -89,7 +87,13 @@ class Conversation {
       }
       const int64_t room = options_.output_bytes_max - static_cast<int64_t>(text.size());
       if (count > room) result_.output_cut = true;
-      text.append(buffer, static_cast<size_t>(std::min<int64_t>(room, count)));
+      const size_t kept = static_cast<size_t>(std::min<int64_t>(room, count));
+      text.append(buffer, kept);
+      if (!tell || !options_.on_output || kept == 0) continue;
+      if (!options_.on_output({buffer, kept})) {
+        result_.stopped = true;
+        return;
+      }
     }
   }
 

@@ -114,6 +114,30 @@ TEST(Run, StopsWhenAsked) {
   EXPECT_FALSE(result.timed_out);
 }
 
+TEST(Run, HandsOverOutputAsItComesAndStopsWhenTheReceiverSaysSo) {
+  RunOptions options = shell("echo first; echo second; exec sleep 1000");
+  std::string heard;
+  options.on_output = [&](std::string_view piece) {
+    heard += piece;
+    return heard.find("second") == std::string::npos;
+  };
+  const RunResult result = run(options).value();
+  EXPECT_EQ(heard, "first\nsecond\n");
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.status.signal, SIGKILL);
+}
+
+TEST(Run, HandsOverOutputThatCameRightBeforeTheEnd) {
+  RunOptions options = shell("echo last words");
+  std::string heard;
+  options.on_output = [&](std::string_view piece) {
+    heard += piece;
+    return true;
+  };
+  EXPECT_FALSE(run(options).value().stopped);
+  EXPECT_EQ(heard, "last words\n");
+}
+
 TEST(Run, TellsWhoeverFreezesGroups) {
   pid_t started = 0, ended = 0;
   RunOptions options = shell("echo $$");
