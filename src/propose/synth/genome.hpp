@@ -57,7 +57,7 @@ std::string shape_of(const Genome& genome);
 std::string case_prefix(const Genome& genome, size_t index);
 
 // --- The three ways to a new genome: operator/synth.cpp chooses by the context's kind ------------
-// A later draft or a mutation changes the plan of one case.
+// A mutation, or a draft of another structure, changes the plan of one case.
 
 // Greedy fusion under the preferred schedule first, then plans of another structure by the cost
 // model, then schedules drawn at random and ranked by it.
