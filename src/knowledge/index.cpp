@@ -21,7 +21,7 @@ struct ColumnWeights {
 constexpr ColumnWeights kAllWeights{8, 6, 4, 3, 1};
 constexpr ColumnWeights kHeadingWeights{8, 6, 4, 3, 0};
 // Words that were not said count less than those that were.
-constexpr double kSynonymWeight = 0.5;
+constexpr double kSynonymWeight = 0.7;
 // A document about the bound in question, or written for the very target, is the better one of two
 // that match alike.
 constexpr double kBoundFactor = 1.4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An entry belongs here when engineers use both sides for the same thing, whatever the question. A
-// said word must be telling by itself: what it leads to counts half of a word that was written.
+// said word must be telling by itself: what it leads to counts less than a word that was written.
 #include "knowledge/synonyms.hpp"
 
 namespace ke::knowledge {
