@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kFilesMax = 10'000;  // of one folder
 
 // Relative paths of the *.md files below a folder, sorted. Links to folders are not followed.
-std::vector<std::string> markdown_below(const fs::path& folder, std::vector<std::string>& warnings) {
+std::vector<std::string> markdown_below(const fs::path& folder,
+                                        std::vector<std::string>& warnings) {
   std::vector<std::string> found;
   std::error_code error;
   auto walk = fs::recursive_directory_iterator(

@@ -37,17 +37,10 @@ std::string_view words_of_skeleton(std::string_view skeleton) {
   return skeleton;
 }
 
-// "aten.leaky_relu.default" says leaky_relu.
-std::string_view name_of_operation(std::string_view operation) {
-  if (!operation.starts_with("aten.")) return operation;
-  operation.remove_prefix(5);
-  return operation.substr(0, operation.find('.'));
-}
-
 std::vector<Facet> facets_of(const Diagnosis& diagnosis) {
   std::string operations;
   for (const std::string& operation : diagnosis.operations) {
-    operations += fmt::format("{} ", name_of_operation(operation));
+    operations += fmt::format("{} ", operation_name(operation));
   }
   for (const std::string& skeleton : diagnosis.skeletons) {
     operations += fmt::format("{} ", words_of_skeleton(skeleton));
@@ -140,6 +133,12 @@ Result<Scores> two_stages(Library& library, const Diagnosis& diagnosis,
 
 }  // namespace
 
+std::string_view operation_name(std::string_view operation) {
+  if (!operation.starts_with("aten.")) return operation;
+  operation.remove_prefix(5);
+  return operation.substr(0, operation.find('.'));
+}
+
 int64_t estimated_tokens(std::string_view text) {
   return (static_cast<int64_t>(text.size()) + 3) / 4;
 }
@@ -148,8 +147,9 @@ Result<std::vector<Chosen>> deep_search(Library& library, const Diagnosis& diagn
                                         const DeepSearchLimits& limits) {
   const std::vector<Facet> facets = facets_of(diagnosis);
   const Scores scores = TRY(two_stages(library, diagnosis, facets));
-  const Scores tried = TRY(ask(library, diagnosis, fmt::format("{}", fmt::join(diagnosis.tried, "; ")),
-                               Scope::headings, kCandidatesMax));
+  const std::string tried_text = fmt::format("{}", fmt::join(diagnosis.tried, "; "));
+  const Scores tried =
+      TRY(ask(library, diagnosis, tried_text, Scope::headings, kCandidatesMax));
   const auto was_tried = [&](const Document* document) {
     const auto at = tried.find(document);
     return at != tried.end() && at->second >= kTriedLikeness;

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -39,6 +40,9 @@ struct Chosen {
 // next one.
 Result<std::vector<Chosen>> deep_search(Library& library, const Diagnosis& diagnosis,
                                         const DeepSearchLimits& limits = {});
+
+// "leaky_relu" of "aten.leaky_relu.default"; anything else is left as it is.
+std::string_view operation_name(std::string_view operation);
 
 // What a text costs in a prompt, before any model's tokenizer has seen it: a token is about four
 // bytes of English or code.

@@ -6,7 +6,7 @@
 //   title: Scans, cumulative sum, product, maximum
 //   targets: [any]                  any, or names of targets
 //   topics: [scan, cumsum]
-//   bottleneck: [latency, memory]   of memory, compute, latency, overhead, correctness; may be absent
+//   bottleneck: [latency, memory]   of memory, compute, latency, overhead, correctness; or absent
 //   ---
 //
 // The front matter is a subset of YAML: one `key: value` or `key: [a, b]` a line. A skill, which is

@@ -51,7 +51,9 @@ TEST(Documents, NameKnownTargetsAndTheirBottleneck) {
     EXPECT_FALSE(document.topics.empty());
     EXPECT_FALSE(document.bounds.empty());
     EXPECT_FALSE(document.lead().empty());
-    for (const std::string& target : document.targets) EXPECT_TRUE(kTargets.contains(target)) << target;
+    for (const std::string& target : document.targets) {
+      EXPECT_TRUE(kTargets.contains(target)) << target;
+    }
   }
 }
 

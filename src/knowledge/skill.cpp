@@ -40,9 +40,10 @@ std::string operations_text(const Skill& skill) {
 }
 
 std::string evidence_line(const SkillEvidence& one) {
-  return fmt::format("problem={} digest={} run={} from={} to={} gain={:.4g} low={:.4g} high={:.4g}{}",
-                     plain(one.problem), plain(one.digest), one.run, one.from, one.to, one.gain,
-                     one.low, one.high, one.confirmed ? " confirmed" : "");
+  return fmt::format(
+      "problem={} digest={} run={} from={} to={} gain={:.4g} low={:.4g} high={:.4g}{}",
+      plain(one.problem), plain(one.digest), one.run, one.from, one.to, one.gain, one.low, one.high,
+      one.confirmed ? " confirmed" : "");
 }
 
 template <class T>

@@ -7,7 +7,7 @@
 namespace ke::knowledge {
 namespace {
 
-constexpr Synonym kSynonyms[] = {
+constexpr Synonym kSynonyms[] = {  // tidy: allow(function) because it is a table
     // Bounds
     {"bandwidth", {"memory bound"}},
     {"memory bound", {"bandwidth"}},
