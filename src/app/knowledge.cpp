@@ -168,7 +168,7 @@ std::string skills_text(const std::vector<const Document*>& skills) {
   for (const Document* skill : skills) {
     text += fmt::format("{}\n    {}\n{}", id_of_skill(*skill), skill->title, provenance(*skill));
   }
-  text += "\n`kernelevolve kb review --accept ID` lets searches find one, `--reject ID` hides it.\n";
+  text += "\n`kernelevolve kb review --accept ID` lets searches find it, `--reject ID` never.\n";
   return text;
 }
 
