@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/distill.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -37,7 +35,7 @@ std::optional<Speed> speed_of(const NodeEvaluation& node) {
   const Evaluation& evaluation = node.evaluation;
   const std::optional<double> fitness = ranking_fitness(evaluation);
   if (!fitness || !evaluation.measurement || node.reused_from) return std::nullopt;
-  for (const char* doubt : {"too_small", "drift"}) {
+  for (const std::string_view doubt : {"too_small", "drift"}) {
     if (std::ranges::find(evaluation.flags, doubt) != evaluation.flags.end()) return std::nullopt;
   }
   const Measurement& measured = *evaluation.measurement;

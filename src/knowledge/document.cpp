@@ -157,12 +157,22 @@ Result<void> apply_status(const Entry& entry, const Reader& reader, Document& do
   return {};
 }
 
+bool is_field(std::string_view key, const Document& document) {
+  if (key == "status" || key == "evidence") return document.skill.has_value();
+  return key == "title" || key == "targets" || key == "topics" || key == "bottleneck";
+}
+
 Result<void> apply(const Entry& entry, const Reader& reader, Document& document) {
+  if (!is_field(entry.key, document)) {
+    return reader.error(entry.line, fmt::format("'{}' is no field; there are title, targets, "
+                                                "topics and bottleneck",
+                                                entry.key.substr(0, kShownMax)));
+  }
   const bool wants_list = entry.key != "title" && entry.key != "status";
   if (wants_list != entry.is_list) {
     return reader.error(entry.line, wants_list
                                         ? fmt::format("'{0}' is a list; write {0}: [a, b]",
-                                                      entry.key.substr(0, kShownMax))
+                                                      entry.key)
                                         : fmt::format("'{}' is a text, not a list", entry.key));
   }
   if (entry.key == "title") {
@@ -175,14 +185,9 @@ Result<void> apply(const Entry& entry, const Reader& reader, Document& document)
     return {};
   }
   if (entry.key == "bottleneck") return apply_bounds(entry, reader, document);
-  if (document.skill && entry.key == "status") return apply_status(entry, reader, document);
-  if (document.skill && entry.key == "evidence") {
-    document.skill->evidence = entry.values;
-    return {};
-  }
-  return reader.error(entry.line, fmt::format("'{}' is no field; there are title, targets, topics "
-                                              "and bottleneck",
-                                              entry.key.substr(0, kShownMax)));
+  if (entry.key == "status") return apply_status(entry, reader, document);
+  document.skill->evidence = entry.values;
+  return {};
 }
 
 }  // namespace

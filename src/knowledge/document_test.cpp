@@ -64,7 +64,8 @@ TEST(Document, NamesFileAndLineOfWhatIsWrong) {
       {"---\nbottleneck: [slow]\n---\n",
        "d.md:2: a bottleneck is one of memory, compute, latency, overhead, correctness, not "
        "'slow'."},
-      {"---\nauthor: me\n---\n", "d.md:2: 'author' is a text, not a list."},
+      {"---\nauthor: me\n---\n",
+       "d.md:2: 'author' is no field; there are title, targets, topics and bottleneck."},
       {"---\nauthors: [me]\n---\n",
        "d.md:2: 'authors' is no field; there are title, targets, topics and bottleneck."},
       {"---\nstatus: accepted\n---\n",

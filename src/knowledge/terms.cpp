@@ -35,6 +35,8 @@ constexpr auto kStopWords = std::to_array<std::string_view>({
     "will", "with", "without", "work", "working", "works", "worth", "would", "yet", "you", "your"});
 static_assert(std::ranges::is_sorted(kStopWords));
 
+constexpr size_t kWordMax = 64;  // bytes; what is longer is no word
+
 bool is_word_byte(unsigned char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c >= 0x80;
 }
@@ -56,7 +58,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 bool says_something(const std::string& word) {
-  if (word.size() < 2 || std::ranges::binary_search(kStopWords, word)) return false;
+  if (word.size() < 2 || word.size() > kWordMax || std::ranges::binary_search(kStopWords, word)) return false;
   return !std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
 }
 
