@@ -58,7 +58,8 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 bool says_something(const std::string& word) {
-  if (word.size() < 2 || word.size() > kWordMax || std::ranges::binary_search(kStopWords, word)) return false;
+  if (word.size() < 2 || word.size() > kWordMax) return false;
+  if (std::ranges::binary_search(kStopWords, word)) return false;
   return !std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
 }
 
