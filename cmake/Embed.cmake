@@ -1,10 +1,11 @@
-# ke_embed(NAME FILES a.py …) makes the library NAME with the header embedded/NAME.hpp:
+# ke_embed(NAME [ROOT folder] FILES a.py …) makes the library NAME with the header embedded/NAME.hpp:
 #
 #   namespace ke::embedded {
 #   extern const std::string_view oracle_py;         // one a file: its name with '.' and '-' as '_'
 #   std::span<const EmbeddedFile> NAME_files();      // all of them, {name, contents}, in order
 #   }
 #
+# With ROOT, names are paths below that folder, so that equal file names in several folders differ.
 # Files are text without NUL bytes; the library is rebuilt when one changes.
 if(CMAKE_SCRIPT_MODE_FILE)
   string(REPLACE "|" ";" files "${FILES}")
@@ -17,6 +18,9 @@ namespace ke::embedded {\n")
   set(table "")
   foreach(file ${files})
     get_filename_component(base "${file}" NAME)
+    if(ROOT)
+      file(RELATIVE_PATH base "${ROOT}" "${file}")
+    endif()
     string(REGEX REPLACE "[^a-zA-Z0-9]" "_" symbol "${base}")
     file(READ "${file}" contents)
     string(FIND "${contents}" ")ke_embed\"" clash)
@@ -40,7 +44,7 @@ endif()
 set(KE_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(ke_embed name)
-  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "ROOT" "FILES" ${ARGN})
   set(files "")
   foreach(file ${ARG_FILES})
     get_filename_component(file "${file}" ABSOLUTE)
@@ -50,8 +54,8 @@ function(ke_embed name)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/ke_embed)
   add_custom_command(
     OUTPUT ${out}/embedded/${name}.cpp ${out}/embedded/${name}.hpp
-    COMMAND ${CMAKE_COMMAND} "-DFILES=${joined}" -DNAME=${name} -DOUTPUT=${out}
-            -P ${KE_EMBED_SCRIPT}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${joined}" "-DROOT=${ARG_ROOT}" -DNAME=${name}
+            -DOUTPUT=${out} -P ${KE_EMBED_SCRIPT}
     DEPENDS ${files} ${KE_EMBED_SCRIPT} VERBATIM
     COMMENT "Embedding ${name}")
   add_library(${name} STATIC ${out}/embedded/${name}.cpp ${out}/embedded/${name}.hpp)

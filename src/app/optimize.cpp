@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "app/distill.hpp"
+#include "app/knowledge.hpp"
 #include "base/json.hpp"
 #include "domain/limits.hpp"
 #include "os/file_system.hpp"
@@ -59,6 +61,24 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
   if (result.evaluation) report.fill_figures(*result.evaluation);
   if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
   return report;
+}
+
+// Lessons of a run that has ended. A run is not lost because they cannot be kept.
+void learn(Session& session, const Workspace& workspace, RunId run, EventSink& events) {
+  const auto keep = [&]() -> Result<int64_t> {
+    if (!session.program()) return int64_t{0};
+    const auto skills = TRY(distill(session.graph(), run, *session.program()));
+    return propose_skills(skills, knowledge_folder(workspace.folder()));
+  };
+  const Result<int64_t> count = keep();
+  if (!count) {
+    events.emit("stage",
+                {{"what", "no lessons were kept: " + count.error().to_string()}});
+  } else if (*count > 0) {
+    events.emit("stage", {{"what", fmt::format("{} lessons proposed; `kernelevolve kb review` "
+                                               "shows them",
+                                               *count)}});
+  }
 }
 
 double seconds_since(os::Clock& clock, Nanoseconds start) {
@@ -133,6 +153,7 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
   const SearchResult result =
       TRY(search(session->dependencies(noting, std::move(stop)), request.search));
   TRY(noting.take());
+  learn(*session, workspace, result.run, events);
   OptimizeReport report = TRY(report_of(result, *session, request.search, request.out, workspace));
   report.wall_s = seconds_since(clock, start);
   return report;
@@ -170,6 +191,7 @@ Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& wo
   const SearchOptions search_options = TRY(run_options(graph, id));
   const SearchResult result =
       TRY(ke::resume(session->dependencies(events, std::move(stop)), id, search_options));
+  learn(*session, workspace, result.run, events);
   OptimizeReport report = TRY(report_of(result, *session, search_options, out, workspace));
   report.wall_s = seconds_since(clock, start);
   return report;

@@ -4,6 +4,7 @@
 //
 //   experience.db   the graph          artifacts/  built libraries, by digest
 //   cache/          machine profile, torch.compile's cache, unpacked Python files
+//   knowledge/      documents of the user's, and skills/ learnt from runs
 //   lock            held by whoever writes
 #pragma once
 

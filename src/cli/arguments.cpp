@@ -25,6 +25,7 @@ struct Parser {
   ExportArguments export_node;
   ResumeArguments resume;
   GraphArguments graph;
+  KnowledgeArguments knowledge;
   DoctorArguments doctor;
 };
 
@@ -158,6 +159,45 @@ void add_graph_commands(Parser& parser) {
   export_node->add_option("--workspace", parser.export_node.workspace)->capture_default_str();
 }
 
+void add_knowledge_commands(Parser& parser) {
+  KnowledgeArguments& arguments = parser.knowledge;
+  CLI::App* kb = parser.app.add_subcommand("kb", "how kernels are made fast and right: documents");
+  kb->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, KnowledgeArguments::What what) {
+    CLI::App* command = kb->add_subcommand(name, help);
+    command->add_option("--workspace", arguments.workspace, "its folder knowledge/ is read as well")
+        ->capture_default_str();
+    command->add_flag("--json", arguments.json, "print one JSON object to stdout");
+    command->callback([&arguments, what] { arguments.what = what; });
+    return command;
+  };
+  CLI::App* search = add("search", "documents that answer a question: 0 found, 1 nothing found",
+                         KnowledgeArguments::What::search);
+  search->add_option("query", arguments.text, "a question, a symptom, what a profiler said")
+      ->required();
+  search->add_option("--target", arguments.target, "only what holds for it (comma-separated)");
+  search->add_option("--bottleneck", arguments.bound, "documents about it come first")
+      ->check(CLI::IsMember({"memory", "compute", "latency", "overhead", "correctness"}));
+  search
+      ->add_option("--in", arguments.mode,
+                   "how the query is meant: words; text or regex, found in lines; path of a file")
+      ->check(CLI::IsMember({"words", "text", "regex", "path"}))
+      ->capture_default_str();
+  search->add_option("--limit", arguments.limit, "results at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  CLI::App* show = add("show", "one document", KnowledgeArguments::What::show);
+  show->add_option("path", arguments.text, "as search prints it; index.md lists all")->required();
+  CLI::App* file = add("add", "check a document and copy it into the workspace",
+                       KnowledgeArguments::What::add);
+  file->add_option("file", arguments.text, "Markdown with front matter, as `kb show` prints it")
+      ->required();
+  CLI::App* review = add("review", "lessons from runs that wait for a decision",
+                         KnowledgeArguments::What::review);
+  CLI::Option* accept = review->add_option("--accept", arguments.accept, "let searches find it");
+  review->add_option("--reject", arguments.reject, "never propose it again")->excludes(accept);
+}
+
 void add_machine_commands(Parser& parser) {
   parser.app.add_subcommand("targets", "what kernels can be made for");
   CLI::App* doctor =
@@ -181,6 +221,7 @@ Command chosen(const Parser& parser) {
   if (app.got_subcommand("export")) return parser.export_node;
   if (app.got_subcommand("resume")) return parser.resume;
   if (app.got_subcommand("graph")) return parser.graph;
+  if (app.got_subcommand("kb")) return parser.knowledge;
   if (app.got_subcommand("doctor")) return parser.doctor;
   return TargetsArguments{};
 }
@@ -211,6 +252,7 @@ Result<Command> parse_arguments(int argc, const char* const* argv) {
   add_problem_commands(parser);
   add_suite_commands(parser);
   add_graph_commands(parser);
+  add_knowledge_commands(parser);
   add_machine_commands(parser);
   if (argc > 1 && argv[1][0] != '-' && !has_command(parser.app, argv[1])) {
     return Error{Errc::invalid,

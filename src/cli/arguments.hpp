@@ -84,6 +84,19 @@ struct GraphArguments {
   int64_t limit = 20;
   std::string out;
 };
+struct KnowledgeArguments {
+  enum class What : uint8_t { search, show, add, review };
+  What what = What::search;
+  std::string workspace = ".kernelevolve";
+  std::string text;  // what is searched for, a document's path, or the file to add
+  std::string mode = "words";
+  std::string target;
+  std::string bound;
+  int64_t limit = 8;
+  std::string accept;
+  std::string reject;
+  bool json = false;
+};
 struct TargetsArguments {};
 struct DoctorArguments {
   std::string workspace = ".kernelevolve";
@@ -98,7 +111,7 @@ struct HelpText {
 
 using Command = std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
                              SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
-                             TargetsArguments, DoctorArguments, HelpText>;
+                             KnowledgeArguments, TargetsArguments, DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
 
 #include "app/doctor.hpp"
 #include "app/export.hpp"
@@ -26,11 +25,6 @@ using app::Workspace;
 
 constexpr int kDone = 0;
 constexpr int kNotAccepted = 1;
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 int show(const app::OptimizeReport& report, bool json) {
   print(json ? dump_json(encode(report)) + "\n" : optimize_text(report));

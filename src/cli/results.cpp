@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdio>
+
 namespace ke::cli {
 namespace {
 
@@ -51,6 +53,11 @@ std::string flags_line(const std::vector<std::string>& flags) {
 }
 
 }  // namespace
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
 
 std::string optimize_text(const app::OptimizeReport& report) {
   std::string rejected;

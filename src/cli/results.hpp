@@ -9,6 +9,9 @@
 
 namespace ke::cli {
 
+// To stdout, at once.
+void print(const std::string& text);
+
 // Which kernel, proved how, how much faster, where it lies.
 std::string optimize_text(const app::OptimizeReport& report);
 // The verdict, the errors against their budget, and the times when they were measured.
