@@ -182,7 +182,7 @@ Result<std::vector<Skill>> distill(const GraphReader& graph, RunId run,
   const RunRow row = TRY(graph.run(run));
   const ProblemRow problem = TRY(graph.problem(row.scope.problem));
   const std::map<NodeId, Speed> speeds = TRY(speeds_of_run(graph, run));
-  const std::vector<NodeRow> nodes = TRY(graph.nodes(run, false));
+  const std::vector<NodeRow> nodes = TRY(graph.nodes(run, true));  // with plans
   std::map<NodeId, const NodeRow*> by_id;
   for (const NodeRow& node : nodes) by_id[node.id] = &node;
   Lessons lessons(problem, row, program);

@@ -66,8 +66,9 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
 // Lessons of a run that has ended. A run is not lost because they cannot be kept.
 void learn(Session& session, const Workspace& workspace, RunId run, EventSink& events) {
   const auto keep = [&]() -> Result<int64_t> {
-    if (!session.program()) return int64_t{0};
-    const auto skills = TRY(distill(session.graph(), run, *session.program()));
+    // With several shape cases a node has several plans; lessons are about one.
+    if (session.programs().size() != 1) return int64_t{0};
+    const auto skills = TRY(distill(session.graph(), run, session.programs().front()));
     return propose_skills(skills, knowledge_folder(workspace.folder()));
   };
   const Result<int64_t> count = keep();

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "knowledge/deep_search.hpp"
 #include "knowledge/terms.hpp"
 
