@@ -6,6 +6,8 @@
 // ignored element, a non-finite value, an element outside the tolerance) is walked one by one.
 #include "eval/compare.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -257,6 +259,45 @@ Comparison compare_output(const TensorSpec& spec, std::span<const std::byte> got
   if (spec.dtype == ir::DType::float64) return compare_floats<double>(task, elements, pool);
   if (spec.dtype == ir::DType::float16) return compare_floats<Half>(task, elements, pool);
   return compare_floats<Bfloat>(task, elements, pool);
+}
+
+std::string values_at(const TensorSpec& spec, std::span<const std::byte> got,
+                      const OutputTruth& truth, int64_t index) {
+  const auto element = [index](const std::byte* data, auto sample) {
+    std::memcpy(&sample, data + index * static_cast<int64_t>(sizeof sample), sizeof sample);
+    return sample;
+  };
+  const std::byte* mine = got.data();
+  const std::byte* theirs = truth.values.data();
+  const auto floats = [&](double value) {
+    return fmt::format("expected {:.9g}, got {:.9g}", element(theirs, 0.0), value);
+  };
+  const auto integers = [&](auto sample) {
+    return fmt::format("expected {}, got {}", static_cast<int64_t>(element(theirs, sample)),
+                       static_cast<int64_t>(element(mine, sample)));
+  };
+  switch (spec.dtype) {
+    case ir::DType::float64:
+      return floats(element(mine, 0.0));
+    case ir::DType::float32:
+      return floats(to_double(element(mine, 0.0F)));
+    case ir::DType::float16:
+      return floats(to_double(element(mine, Half{})));
+    case ir::DType::bfloat16:
+      return floats(to_double(element(mine, Bfloat{})));
+    case ir::DType::int64:
+      return integers(int64_t{});
+    case ir::DType::int32:
+      return integers(int32_t{});
+    case ir::DType::int16:
+      return integers(int16_t{});
+    case ir::DType::int8:
+      return integers(int8_t{});
+    case ir::DType::uint8:
+    case ir::DType::boolean:
+      return integers(uint8_t{});
+  }
+  return {};
 }
 
 int64_t count_poisoned(const TensorSpec& spec, std::span<const std::byte> got, std::byte poison) {

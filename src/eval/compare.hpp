@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "domain/problem.hpp"
 #include "kernelevolve/thread_pool.hpp"
@@ -31,6 +32,10 @@ struct Comparison {
 // a float64 truth under its tolerance; the others exactly. The pool may be null.
 Comparison compare_output(const TensorSpec& spec, std::span<const std::byte> got,
                           const OutputTruth& truth, ThreadPool* pool);
+
+// "expected 1.5, got 2": one element as text, for a person. `index` is row-major.
+std::string values_at(const TensorSpec& spec, std::span<const std::byte> got,
+                      const OutputTruth& truth, int64_t index);
 
 // How many elements hold nothing but the poison byte: probably never written.
 int64_t count_poisoned(const TensorSpec& spec, std::span<const std::byte> got, std::byte poison);

@@ -86,10 +86,15 @@ class Check {
     Budget& budget = kind == SetKind::special ? special_budget_ : budget_;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const OutputTruth& truth = held.set.truths[i];
-      budget.add(i, compare_output(problem_.outputs[i], outputs[i].data(), truth, pool_), truth,
-                 name);
+      const Comparison found =
+          compare_output(problem_.outputs[i], outputs[i].data(), truth, pool_);
+      budget.add(i, found, truth, name);
       if (!budget.outside_tolerance()) continue;
       std::string detail = *budget.outside_tolerance();
+      if (options_.tell_values && found.worst_index >= 0) {
+        detail += fmt::format(" ({})", values_at(problem_.outputs[i], outputs[i].data(), truth,
+                                                 found.worst_index));
+      }
       const int64_t untouched = count_poisoned(problem_.outputs[i], outputs[i].data(), poison_);
       if (untouched > 0) detail += fmt::format("; {} elements were never written", untouched);
       return fail(Verdict::wrong_output, std::move(detail));

@@ -19,6 +19,7 @@ struct CheckOptions {
   Precision precision = Precision::strict;
   std::vector<int> sets;    // indices of kCheckedSets; the first is run twice
   Nanoseconds call_max{0};  // wall time of one call
+  bool tell_values = false;  // say what was expected and got: for a person, never for a proposer
 };
 
 struct CheckResult {

@@ -242,6 +242,20 @@ TEST(Judge, StopsEarlyWhenClearlySlower) {
   EXPECT_EQ(evaluation.measurement->candidate_ns.size(), 2u);
 }
 
+// A person is told the values; what a search keeps, and a model may read, holds none.
+TEST(Judge, TellsExpectedValuesToPeopleAlone) {
+  JudgeBench bench;
+  const std::string source = source_of(kData / "hostile" / "one_wrong_element.cpp");
+  const std::string full = bench.judge(source, {.effort = Effort::full}).detail;
+  EXPECT_NE(full.find("(expected "), std::string::npos) << full;
+  EXPECT_NE(full.find(", got "), std::string::npos) << full;
+  for (const Effort effort : {Effort::screen, Effort::confirm}) {
+    const std::string detail = bench.judge(source, {.effort = effort}).detail;
+    EXPECT_FALSE(detail.empty());
+    EXPECT_EQ(detail.find("expected"), std::string::npos) << detail;
+  }
+}
+
 TEST(Judge, ChecksWithoutTimingWhenNotAsked) {
   JudgeBench bench;
   const Evaluation evaluation =

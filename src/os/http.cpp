@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See docs/decisions/0009 on why this is not somebody else's library.
+// See docs/decisions/0007 on why this is not somebody else's library.
 #include "os/http.hpp"
 
 #include <openssl/evp.h>
