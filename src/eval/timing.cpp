@@ -23,7 +23,8 @@ constexpr int64_t kMs = 1'000'000;
 constexpr double kClearlySlower = 1.3;   // than the best: no more samples
 constexpr size_t kComparedCalls = 6;     // the last ones of a watched batch
 constexpr int64_t kTooSmallNs = 2'000;   // below this, launching is what is measured
-constexpr double kDrift = 0.1;           // of the baseline while it is sampled
+constexpr double kDrift = 0.2;           // of the baseline while it is sampled
+constexpr std::chrono::seconds kSecondChance{3};  // what sampling twice may cost
 constexpr int kWarmPairs = 5;
 constexpr int kMeasurements = 3;          // until an impossible time is believed
 constexpr double kContradiction = 0.5;   // of 2N calls against twice N, relative
@@ -274,10 +275,10 @@ class Session {
 
   // Pairs take care of a machine that slows down evenly, not of one that does so in steps. What
   // ought to be confirmed gets a second chance; what still drifts is flagged.
-  Result<void> sample_again_after_drift() {
+  Result<void> sample_again_after_drift(bool cheap) {
     Measurement& m = result_.measurement;
     m.drift = drift_of(better_samples());
-    if (options_.judge.effort != Effort::confirm || !drifts()) return {};
+    if (options_.judge.effort != Effort::confirm || !drifts() || !cheap) return {};
     m = Measurement{};
     TRY(sample());
     if (!result_.failure) m.drift = drift_of(better_samples());
@@ -345,8 +346,10 @@ class Session {
         empty_ = TRY(empty_batch(plan_.calls));
         result_.measurement = Measurement{};
       }
+      const Nanoseconds start = options_.clock->now();
       TRY(sample());
-      if (!result_.failure) TRY(sample_again_after_drift());
+      const bool cheap = options_.clock->now() - start < kSecondChance;
+      if (!result_.failure) TRY(sample_again_after_drift(cheap));
       if (!result_.failure) conclude();
       if (result_.failure || result_.measurement.time_ns >= impossible_ns()) return {};
     }

@@ -33,7 +33,7 @@ def get_inputs():
     return [torch.randn(96, 64)]
 
 def get_input_cases():
-    return [[torch.randn(rows, 64)] for rows in (1, 0)]
+    return [[torch.randn(0, 64)]]
 
 def get_init_inputs():
     return [64]
@@ -59,19 +59,19 @@ class Cases(Case):
     def test_a_search_finds_one_source_for_all_cases_and_the_module_runs_each(self) -> None:
         self.write("norm.py", NORM)
         result = self.run_json(
-            "optimize", "norm.py", "--steps", 4, "--seed", 1, "--out", "best.cpp", timeout=500
+            "optimize", "norm.py", "--steps", 3, "--seed", 1, "--out", "best.cpp", timeout=500
         )
         self.assertEqual(result["verdict"], "accepted", result)
         cases = result["cases"]
-        self.assertEqual([c["shapes"] for c in cases], ["x [96, 64]", "x [1, 64]", "x [0, 64]"])
+        self.assertEqual([c["shapes"] for c in cases], ["x [96, 64]", "x [0, 64]"])
         self.assertTrue(all(c["counted"] for c in cases), "the sum over no rows is an output too")
         launch, expected = 2000, 1.0
         for case in cases:
             self.assertGreater(case["time_ns"], 0)
             expected *= max(case["baseline_ns"]["eager"], launch) / max(case["time_ns"], launch)
-        self.assertAlmostEqual(result["speedup_vs_eager"] / expected ** (1 / 3), 1, delta=0.01)
+        self.assertAlmostEqual(result["speedup_vs_eager"] / expected**0.5, 1, delta=0.01)
         source = (self.folder / "best.cpp").read_text()
-        for case in range(3):
+        for case in range(2):
             self.assertIn(f"namespace case{case} {{", source)
         node = result["node"]
         shown = self.run_binary("graph", "show", node).stdout
@@ -79,7 +79,7 @@ class Cases(Case):
         ran = self.run_binary("export", node, "--as", "module", "--out", "module")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         manifest = json.loads((self.folder / "module/manifest.json").read_text())
-        self.assertEqual(len(manifest["cases"]), 3)
+        self.assertEqual(len(manifest["cases"]), 2)
         script = self.write(
             "use.py",
             """
@@ -95,19 +95,19 @@ class Cases(Case):
             module._run = lambda case, tensors: calls.append(case) or run(case, tensors)
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("error")
-                for rows in (96, 1, 0, 96):
+                for rows in (96, 0, 96):
                     x = torch.randn(rows, 64)
                     for mine, theirs in zip(new(x), old(x), strict=True):
                         assert mine.shape == theirs.shape
                         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3)
-            assert [module.CASES.index(case) for case in calls] == [0, 1, 2, 0]
+            assert [module.CASES.index(case) for case in calls] == [0, 1, 0]
             with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 x = torch.randn(5, 64)
                 torch.testing.assert_close(new(x), old(x))
             assert len(caught) == 1, "an unproved shape must warn once and fall back"
-            assert "[96, 64]; [1, 64]; [0, 64]" in str(caught[0].message), caught[0].message
-            assert len(calls) == 4
+            assert "[96, 64]; [0, 64]" in str(caught[0].message), caught[0].message
+            assert len(calls) == 3
         """,
         )
         used = subprocess.run([PYTHON, script], cwd=self.folder, capture_output=True, text=True)
