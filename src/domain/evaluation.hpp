@@ -79,8 +79,8 @@ struct Evaluation {
   int64_t judge_ms = 0;
 };
 
-// What a time below this counts as in a mean over shape cases: a call's time is mostly that of
-// launching then, and a ratio of such times, however large, says nothing about the kernel.
+// Below this a call's time is mostly that of launching (`too_small`), and a ratio of such times,
+// however large, says nothing about the kernel: in a mean over shape cases it counts as this.
 inline constexpr int64_t kLaunchNs = 2'000;
 
 // The figures of several cases as one: geometric means of times and speed-ups over those that are

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <string_view>
+
+#include "target/target.hpp"
 
 namespace ke {
 namespace {
@@ -59,14 +60,6 @@ std::vector<fs::path> library_folders() {
   }
   for (const char* folder : {"/usr/lib64", "/lib64", "/usr/lib", "/lib"}) add(folder);
   return folders;
-}
-
-bool is_name(std::string_view name) {
-  const auto good = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '+' ||
-           c == '.';
-  };
-  return !name.empty() && std::all_of(name.begin(), name.end(), good);
 }
 
 // lib<name>.so with whatever version the machine has.
@@ -151,7 +144,7 @@ Result<LibraryPolicy> parse_library_policy(const std::string& text) {
     const size_t comma = std::min(text.find(',', start), text.size());
     const std::string name = text.substr(start, comma - start);
     start = comma + 1;
-    if (!is_name(name)) {
+    if (!is_library_name(name)) {
       return Error{Errc::invalid, fmt::format("'{}' is not the name of a library; give none, any, "
                                               "or names as after -l, such as openblas,mvec.",
                                               name)};

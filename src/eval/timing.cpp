@@ -20,14 +20,13 @@ using runner::Runner;
 using runner::RunnerFailure;
 
 constexpr int64_t kMs = 1'000'000;
-constexpr double kClearlySlower = 1.3;   // than the best: no more samples
-constexpr size_t kComparedCalls = 6;     // the last ones of a watched batch
-constexpr int64_t kTooSmallNs = 2'000;   // below this, launching is what is measured
-constexpr double kDrift = 0.2;           // of the baseline while it is sampled
+constexpr double kClearlySlower = 1.3;            // than the best: no more samples
+constexpr size_t kComparedCalls = 6;              // the last ones of a watched batch
+constexpr double kDrift = 0.2;                    // of the baseline while it is sampled
 constexpr std::chrono::seconds kSecondChance{3};  // what sampling twice may cost
 constexpr int kWarmPairs = 5;
-constexpr int kMeasurements = 3;          // until an impossible time is believed
-constexpr double kContradiction = 0.5;   // of 2N calls against twice N, relative
+constexpr int kMeasurements = 3;        // until an impossible time is believed
+constexpr double kContradiction = 0.5;  // of 2N calls against twice N, relative
 
 // Two elements of one input that changed places.
 struct Swap {
@@ -239,6 +238,7 @@ class Session {
   Result<void> sample() {
     Measurement& m = result_.measurement;
     const bool screening = options_.judge.effort == Effort::screen;
+    result_.stopped_early = false;
     std::vector<BaselineKind> kinds =
         screening ? std::vector{options_.baselines->better()} : options_.baselines->available();
     const std::vector<int> watched = pairs_to_watch();
@@ -334,7 +334,7 @@ class Session {
     result_.tie = is_tie(speedup);
     result_.drifted = drifts();
     const int64_t noise = 3 * empty_.spread_ns / plan_.calls;
-    result_.too_small = m.time_ns < std::max(kTooSmallNs, noise);
+    result_.too_small = m.time_ns < std::max(kLaunchNs, noise);
   }
 
   // An impossible time rejects, but not at once: the empty batch that is subtracted may have been

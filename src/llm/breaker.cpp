@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/json.hpp"
+#include "llm/retry.hpp"
 
 namespace ke::llm {
 
@@ -14,21 +15,7 @@ namespace {
 
 // Whether the failure says that the endpoint is dead, rather than that it does not like this call.
 bool about_the_endpoint(FailureKind kind) {
-  switch (kind) {
-    case FailureKind::unreachable:
-    case FailureKind::unauthorized:
-    case FailureKind::rate_limited:
-    case FailureKind::overloaded:
-    case FailureKind::malformed:
-    case FailureKind::timed_out:
-      return true;
-    case FailureKind::context_overflow:
-    case FailureKind::refused:
-    case FailureKind::budget:
-    case FailureKind::diverged:
-      return false;
-  }
-  return false;
+  return kind == FailureKind::unauthorized || passes_by_itself(kind);
 }
 
 class BreakerProvider final : public Provider {

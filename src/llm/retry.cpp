@@ -10,8 +10,6 @@
 
 namespace ke::llm {
 
-namespace {
-
 bool passes_by_itself(FailureKind kind) {
   switch (kind) {
     case FailureKind::unreachable:
@@ -29,6 +27,8 @@ bool passes_by_itself(FailureKind kind) {
   }
   return false;
 }
+
+namespace {
 
 class RetryingProvider final : public Provider {
  public:

@@ -22,6 +22,9 @@ struct RetryOptions {
 std::unique_ptr<Provider> with_retry(std::unique_ptr<Provider> inner, os::Clock& clock, Rng rng,
                                      EventSink& events, const RetryOptions& options = {});
 
+// Whether the same call may succeed later: none of the caller's doing.
+bool passes_by_itself(FailureKind kind);
+
 // Sleeps by the clock in short steps. False when a stop was asked for.
 bool sleep_unless_stopped(os::Clock& clock, Nanoseconds duration, const std::stop_token& stop);
 

@@ -145,9 +145,9 @@ TEST(Room, WorkFolderBelowTmpIsSharedAndTheRestOfTmpIsPrivate) {
   const TemporaryDirectory folder = TemporaryDirectory::create().value();
   RoomOptions options = build_room();
   options.paths.push_back(
-      {.host = folder.path().string(), .inside = "/tmp/work", .writable = true});
+      {.host = folder.path().string(), .inside = "/tmp/shared", .writable = true});
   const Outcome outcome = attack(options, [](void*) {
-    const int fd = ::open("/tmp/work/result", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    const int fd = ::open("/tmp/shared/result", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
     return ::write(fd, "made inside", 11) == 11 && ::mkdir("/tmp/private", 0755) == 0 ? 0 : errno;
   });
   SKIP_WITHOUT(outcome, mnt);

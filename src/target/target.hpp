@@ -24,6 +24,13 @@ struct ScheduleChoice {
   int64_t preferred = 0;        // the cost model's pick, one of values
 };
 
+// Whether it can be the name of a library as after -l: no path and no file.
+constexpr bool is_library_name(std::string_view name) {
+  constexpr std::string_view kGood =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.";
+  return !name.empty() && name.find_first_not_of(kGood) == std::string_view::npos;
+}
+
 struct BuildRecipe {
   // argv; the placeholders {source}, {output} and {include} (the folder that holds
   // kernelevolve/kernel.h) are replaced wherever they occur in an argument.

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 
 #include "base/assert.hpp"
@@ -76,14 +75,8 @@ std::vector<std::string> flags_of(std::string_view source) {
 
 // "openblas" for -lopenblas. Names alone: a path or a file (-l:name) could be anything.
 std::optional<std::string> library_of(std::string_view flag) {
-  if (!flag.starts_with("-l") || flag.size() < 3) return std::nullopt;
-  const std::string_view name = flag.substr(2);
-  const auto good = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '+' ||
-           c == '.';
-  };
-  if (!std::all_of(name.begin(), name.end(), good)) return std::nullopt;
-  return std::string(name);
+  if (!flag.starts_with("-l") || !is_library_name(flag.substr(2))) return std::nullopt;
+  return std::string(flag.substr(2));
 }
 
 // The first line that `command` prints.

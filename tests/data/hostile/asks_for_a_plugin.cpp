@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wants the compiler to load a library.
-// ke:flags -fplugin=/work/plugin.so
+// ke:flags -fplugin=./plugin.so
 KERNEL { return honest(in, out); }
