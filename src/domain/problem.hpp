@@ -49,6 +49,10 @@ struct Problem {
 Json encode(const TensorSpec& spec);
 Result<TensorSpec> decode_tensor_spec(const Json& json);
 
+// Without the path, which is another one elsewhere.
+Json encode(const Problem& problem);
+Result<Problem> decode_problem(const Json& json);
+
 }  // namespace ke
 
 template <>

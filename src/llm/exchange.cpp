@@ -44,19 +44,9 @@ Result<E> decode_enum(Fields& fields, const char* key) {
 }
 
 Result<Digest> decode_digest(Fields& fields, const char* key) {
-  const std::string hex = TRY(fields.get<std::string>(key));
-  Digest digest;
-  const auto nibble = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  bool good = hex.size() == 2 * digest.bytes.size();
-  for (size_t i = 0; good && i < digest.bytes.size(); ++i) {
-    const int high = nibble(hex[2 * i]), low = nibble(hex[2 * i + 1]);
-    good = high >= 0 && low >= 0;
-    digest.bytes[i] = static_cast<uint8_t>(high * 16 + low);
-  }
-  if (!good) return Error{Errc::invalid, fmt::format("'{}' is not a digest", key)};
-  return digest;
+  const std::optional<Digest> digest = parse_digest(TRY(fields.get<std::string>(key)));
+  if (!digest) return Error{Errc::invalid, fmt::format("'{}' is not a digest", key)};
+  return *digest;
 }
 
 Result<Outcome> decode_completion(const Json& json, const std::string& provider) {
