@@ -157,7 +157,8 @@ Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace) 
   return judge;
 }
 
-SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {
+SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,
+                                         ModelSet* models) {
   return SearchDependencies{.clock = clock_,
                             .evaluator = *evaluator_,
                             .graph = graph_,
@@ -168,6 +169,8 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                             .machine = machine_,
                             .problem = problem(),
                             .program = program_,
+                            .models = models ? &models->models() : nullptr,
+                            .tasks = models ? &models->tasks() : nullptr,
                             .events = events,
                             .stop = std::move(stop)};
 }

@@ -21,7 +21,7 @@ Result<void> Engine::fill() {
   const int64_t nodes_max = (1 + kReusedPerStep) * options_.steps;
   while (in_flight_.size() < in_flight_max && fresh_proposed_ < options_.steps &&
          static_cast<int64_t>(rows_.size()) < nodes_max && !dependencies_.stop.stop_requested()) {
-    if (!TRY(propose())) return {};
+    if (!embedded_may_go() || !TRY(propose())) return {};
   }
   return {};
 }
@@ -146,8 +146,10 @@ Result<void> Engine::enter(NodeRow row) {
       TRY(dependencies_.graph.find_duplicate(scope_, row.normalised_digest));
   row.id = TRY(dependencies_.graph.add_node(row));
   adopt(row);
+  if (row.prompt) ++spending_.kernels;
   if (!earlier) {
     ++fresh_proposed_;
+    if (!row.prompt) ++embedded_;
     pipeline_.build(row.id, std::move(row.source));
   }
   in_flight_.push_back({static_cast<int>(rows_.size()) - 1, std::move(earlier)});

@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/enum_names.hpp"
@@ -82,6 +83,10 @@ struct ModelProposal {
 };
 Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTask& task,
                                   const llm::AnswerResult& answer);
+
+// The conversation goes on: the answer, and what was wrong with it.
+llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
+                                 std::string_view fault_sentence);
 
 }  // namespace ke
 
