@@ -21,7 +21,7 @@ struct About {
   std::optional<ir::Program> program;
 };
 
-Result<About> about(const std::string& text) {
+Result<About> about_run(const std::string& text) {
   if (text.empty()) {
     return Error{Errc::conflict,
                  "the run was recorded by a version that kept no description of its problem"};
@@ -90,7 +90,7 @@ Result<ReplayResult> replay(const ReplayRequest& request, EventSink& events, std
   const Recording recording = TRY(decode_recording(json).context(request.recording.string()));
   const TargetInfo* info = TRY(target_named(recording.run.scope.target));
   const std::unique_ptr<Target> target = info->make();
-  const About known = TRY(about(recording.run.description));
+  const About known = TRY(about_run(recording.run.description));
   const std::unique_ptr<ModelTasks> tasks = prompted_tasks({});
   ReplayResult result{.problem = recording.problem, .report = {}, .others = {}};
   NullEvents quiet;
@@ -113,7 +113,7 @@ Result<std::string> prompt_text(NodeId id, Workspace& workspace) {
     return llm::plain_text(TRY(llm::decode_request(TRY(parse_json(row.request)), row.stable)));
   }
   const RunRow run = TRY(graph.run(node.run));
-  const About known = TRY(about(run.description));
+  const About known = TRY(about_run(run.description));
   const std::unique_ptr<Target> target = TRY(target_named(run.scope.target))->make();
   ProposalContext context{.problem = known.run.problem,
                           .program = known.program ? &*known.program : nullptr,

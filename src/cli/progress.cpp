@@ -80,7 +80,7 @@ void Progress::show_model(std::string_view name, const Json& fields) {
     return plain_line(fmt::format("{} is not asked again: {}", text(fields, "model"),
                                   text(fields, "message")));
   }
-  if (name == "models.ended") return plain_line(text(fields, "message"));
+  if (name == "models.away") return plain_line(text(fields, "message"));
 }
 
 void Progress::show_step(const Json& fields) {

@@ -103,6 +103,8 @@ class Engine {
   Result<void> send(Asked asked);
   bool repeats(const Digest& digest) const;
   bool has_model(int model) const;
+  bool embedded_may_go();
+  void tell_away();
 
   // --- engine_answers.cpp: what comes of it
   Result<void> take_answers(bool enter = true);
@@ -114,7 +116,6 @@ class Engine {
   void note_failure(const Asked& asked, const llm::Failure& failure);
   void end_model(int model, const std::string& message);
   Result<void> enter_candidates();
-  bool embedded_may_go();
 
   // --- engine_restore.cpp
   struct AnswerAgain {
@@ -161,7 +162,7 @@ class Engine {
   std::vector<int> failures_;  // in a row, by model
   std::vector<std::optional<int64_t>> room_;  // tokens of a prompt that a model is known to take
   std::vector<bool> ended_;    // by model: not asked again in this run
-  bool told_ended_ = false;
+  bool told_away_ = false;
   int64_t answers_count_ = 0;
   size_t unaskable_at_ = SIZE_MAX;  // journal_size() when there was nothing to ask
   int64_t embedded_ = 0;            // fresh nodes that no model wrote

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "base/json.hpp"
 #include "llm/exchange.hpp"
@@ -107,7 +107,7 @@ Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
     Result<std::optional<ModelTask>> task =
         dependencies_.tasks->make(context, style, room_[static_cast<size_t>(model)]);
     if (!task && task.error().code == Errc::refused) continue;  // too long for that model
-    TRY(task);
+    if (!task) return task.error();
     if (!*task || repeats(llm::prompt_digest((*task)->request))) continue;
     Asked asked{.row = {.kind = selection.kind, .memory = selection.memory},
                 .selection = selection,
@@ -152,8 +152,19 @@ Result<void> Engine::send(Asked asked) {
   const llm::AnswerContract contract = asked.task->contract;
   asked_.insert_or_assign(id, std::move(asked));
   unanswered_.insert(id);
+  told_away_ = false;
   dependencies_.models->ask(id, arm.model, request, contract);
   return {};
+}
+
+// Says once that no model can be asked: until one is asked again.
+void Engine::tell_away() {
+  for (int model = 0; model < static_cast<int>(ended_.size()); ++model) {
+    if (has_model(model)) return;
+  }
+  if (std::exchange(told_away_, true)) return;
+  dependencies_.events.emit(
+      "models.away", {{"message", "no model can be asked now; the embedded proposers go on"}});
 }
 
 // While models answer, a share of the steps is theirs: the embedded proposers are so much faster
@@ -162,12 +173,7 @@ bool Engine::embedded_may_go() {
   if (!allows(JournalKind::node, false)) return false;
   if (model_arms_.empty() || dependencies_.pace) return true;
   if (unanswered_.empty()) {
-    if (!told_ended_ && std::ranges::all_of(ended_, [](bool ended) { return ended; })) {
-      told_ended_ = true;
-      dependencies_.events.emit(
-          "models.ended",
-          {{"message", "no model is left; the run goes on with the embedded proposers"}});
-    }
+    tell_away();
     return true;
   }
   const auto kept =

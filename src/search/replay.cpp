@@ -83,6 +83,7 @@ Result<ReplayReport> replay(const Recording& recording, const ReplayDependencies
   std::unique_ptr<Engine> engine = TRY(Engine::create(search, options));
   TRY(engine->start());
   TRY(engine->loop());
+  TRY(engine->hang_up());  // answers that came in as the run ended
   if (!cursor.at_end()) return cursor.stuck();
   return report_of(recording);
 }

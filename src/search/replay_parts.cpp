@@ -23,6 +23,12 @@ std::string ids_text(const std::vector<NodeId>& ids) {
   return text.empty() ? "none" : text;
 }
 
+Result<ModelEvent> read(const AnswerRow& answer, const PromptRow& prompt) {
+  const Json json = TRY(parse_json(answer.outcome));
+  return ModelEvent{prompt.id, answer.early, TRY(llm::decode_outcome(json, prompt.model)),
+                    json.value("usd", 0.0)};
+}
+
 }  // namespace
 
 // --- Cursor -------------------------------------------------------------------------------------
@@ -181,13 +187,10 @@ std::optional<ModelEvent> RecordedModels::poll() {
   const AnswerRow* answer = cursor_.answer();
   if (!answer || broken_) return std::nullopt;
   const PromptRow& prompt = cursor_.recording().prompts.at(answer->prompt);
-  const auto json = parse_json(answer->outcome);
-  auto outcome = json ? llm::decode_outcome(*json, prompt.model) : json.error();
-  if (!outcome) {
-    broken_ = outcome.error();
-    return std::nullopt;
-  }
-  return ModelEvent{prompt.id, answer->early, std::move(*outcome), json->value("usd", 0.0)};
+  Result<ModelEvent> event = read(*answer, prompt);
+  if (event) return std::move(*event);
+  broken_ = event.error();
+  return std::nullopt;
 }
 
 // Whatever could go on has: nothing is waited for in a replay.

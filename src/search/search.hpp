@@ -126,8 +126,9 @@ struct SearchResult {
 // count}, run.finished {run, reason, best, speedup}. speedup and best are null when unknown.
 // With models: model.asked {prompt, model, style, kind}, model.early {prompt, after_ms},
 // model.answered {prompt, model, after_ms, tokens, usd, fault}: after_ms of both tells what judging
-// early saved; model.failed {prompt, model, kind, message}, model.ended {model, message} once,
-// models.ended {message} once, when the embedded proposers take all steps that are left.
+// early saved; model.cut {prompt}: the run ended while the model wrote on behind a good block;
+// model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
+// models.away {message} when none can be asked and the embedded proposers go on alone.
 //
 // Errors: Errc::invalid for an unknown policy or proposer; whatever the store or the evaluator
 // report, after which the run can be resumed.

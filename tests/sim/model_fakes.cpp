@@ -65,7 +65,7 @@ llm::Outcome say(std::string text) {
 std::string block(const Genes& genes) { return "Here:\n```\n" + print_genes(genes) + "\n```\n"; }
 
 llm::Outcome answer_of(const Call& call) {
-  Rng rng = Rng(1).split(llm::prompt_digest(call.request).hex());
+  Rng rng = Rng(static_cast<uint64_t>(call.number)).split(llm::prompt_digest(call.request).hex());
   Genes genes = kPlanted;
   for (int& gene : genes) {
     if (rng.chance(0.4)) gene = static_cast<int>(rng.below(kAlleles));

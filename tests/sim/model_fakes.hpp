@@ -51,7 +51,7 @@ class ScriptedProvider final : public llm::Provider {
 
 llm::Outcome say(std::string text);
 std::string block(const Genes& genes);
-// A kernel that depends on the prompt alone, mostly a good one.
+// Another kernel for every call, mostly a good one.
 llm::Outcome answer_of(const Call& call);
 
 // A World with one model "fake:m" and the proposers genes and llm.

@@ -78,7 +78,7 @@ TEST(ModelRun, AFaultIsFollowedUpOnceInItsConversation) {
   const std::vector<ExchangeRow> exchanges = *it.world.graph.exchanges(result->run);
   int64_t follow_ups = 0;
   for (const ExchangeRow& exchange : exchanges) {
-    ASSERT_FALSE(exchange.answers.empty());
+    if (exchange.answers.empty()) continue;  // cut off by the end of the run
     if (!exchange.prompt.follows) {
       EXPECT_NE(exchange.answers[0].fault, "");
       continue;
@@ -121,7 +121,7 @@ TEST(ModelRun, OutlivesAnEndpointThatDies) {
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_EQ(result->reason, EndReason::steps);
   EXPECT_EQ(result->evaluated, 20);
-  EXPECT_EQ(it.world.events.count("models.ended"), 1);
+  EXPECT_EQ(it.world.events.count("models.away"), 1);
   EXPECT_EQ(it.world.events.count("model.ended {\"message\":\"the line is dead\""), 1);
 }
 
@@ -138,6 +138,7 @@ TEST(ModelRun, EndsItsModelsWithTheBudgetAndSaysSoOnce) {
   EXPECT_EQ(result->evaluated, 20);
   EXPECT_EQ(budget.spent().calls, 3);
   EXPECT_LE(written(it.world.graph, result->run), 3);
+  EXPECT_EQ(it.world.events.count("models.away"), 1);
 }
 
 TEST(ModelRun, AnOverflowMakesTheNextPromptFit) {
