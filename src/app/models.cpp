@@ -49,7 +49,8 @@ Result<std::unique_ptr<ModelSet>> ModelSet::open(const ModelOptions& options,
     }
     models.push_back({llm::with_budget(std::move(provider), set->budget_, price), price});
   }
-  set->asker_ = std::make_unique<Asker>(std::move(models), options.calls, set->events_);
+  set->asker_ = std::make_unique<Asker>(std::move(models), options.calls, set->clock_,
+                                        set->events_);
   return set;
 }
 

@@ -27,7 +27,9 @@ namespace {
 // Per accepted kernel of a model, and per 1.0 by which the best kernel, whoever wrote it, beats the
 // better baseline; null when there is nothing to divide by.
 Json encode_models(const ModelCosts& models, std::optional<double> speedup) {
-  const auto per = [](double cost, double count) { return count > 0 ? Json(cost / count) : Json(); };
+  const auto per = [](double cost, double count) {
+    return count > 0 ? Json(cost / count) : Json();
+  };
   const auto accepted = static_cast<double>(models.accepted);
   const double gained = speedup.value_or(1.0) - 1.0;
   const auto tokens = static_cast<double>(models.tokens);

@@ -119,9 +119,11 @@ struct HelpText {
   std::string text;
 };
 
-using Command = std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
-                             SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
-                             ReplayArguments, PromptArguments, MailboxArguments, TargetsArguments, DoctorArguments, HelpText>;
+using Command =
+    std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
+                 SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
+                 ReplayArguments, PromptArguments, MailboxArguments, TargetsArguments,
+                 DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

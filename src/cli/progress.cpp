@@ -70,7 +70,7 @@ void Progress::emit(std::string_view name, const Json& fields) {
 // What a person should know of models; the rest is in the graph.
 void Progress::show_model(std::string_view name, const Json& fields) {
   if (name == "llm.dead") {
-    return plain_line(fmt::format("{} does not answer ({}); going on without it, trying again later",
+    return plain_line(fmt::format("{} does not answer ({}); going on without it for a while",
                                   text(fields, "provider"), text(fields, "message")));
   }
   if (name == "llm.alive") {

@@ -77,13 +77,16 @@ std::string Cursor::place() const {
   if (const PromptRow* row = prompt()) {
     return text + fmt::format(" ({}, {})", row->style, row->model);
   }
-  if (const AnswerRow* row = answer()) return text + fmt::format(" (to prompt {})", row->prompt.value);
+  if (const AnswerRow* row = answer()) {
+    return text + fmt::format(" (to prompt {})", row->prompt.value);
+  }
   return text + fmt::format(" (of node {})", evaluation()->node.value);
 }
 
 Error Cursor::stuck() const {
   return Error{Errc::conflict,
-               fmt::format("the replay does not get further: {}, and nothing leads there", place())};
+               fmt::format("the replay does not get further: {}, and nothing leads there",
+                           place())};
 }
 
 // --- ComparingStore -----------------------------------------------------------------------------

@@ -79,11 +79,11 @@ ModelWorld::ModelWorld(Store& at, ScriptedProvider::Script script, Faults faults
   provider = scripted.get();
   std::vector<AskedModel> models;
   models.push_back({std::move(scripted), std::nullopt});
-  asker = std::make_unique<Asker>(std::move(models), 2, events);
+  asker = std::make_unique<Asker>(std::move(models), 2, clock, events);
 }
 
 ModelWorld::ModelWorld(Store& at, std::vector<AskedModel> models, Faults faults)
-    : world(at, faults), asker(std::make_unique<Asker>(std::move(models), 2, events)) {}
+    : world(at, faults), asker(std::make_unique<Asker>(std::move(models), 2, clock, events)) {}
 
 SearchDependencies ModelWorld::dependencies() {
   SearchDependencies dependencies = world.dependencies();

@@ -63,6 +63,7 @@ struct ModelWorld {
 
   World world;
   GenesTasks tasks;
+  os::SystemClock clock;  // of the asker: its threads wait in earnest
   EventQueue events;
   ScriptedProvider* provider = nullptr;  // of the first constructor
   std::unique_ptr<Asker> asker;

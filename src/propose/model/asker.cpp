@@ -31,19 +31,19 @@ class Listener {
 };
 
 llm::Completion written_so_far(const std::string& text, const std::string& provider,
-                               std::chrono::steady_clock::duration elapsed) {
+                               Nanoseconds elapsed) {
   llm::Completion completion;
   completion.text = text;
   completion.finish = llm::FinishReason::stopped_by_us;
   completion.provider = provider;
-  completion.elapsed = std::chrono::duration_cast<Nanoseconds>(elapsed);
+  completion.elapsed = elapsed;
   return completion;
 }
 
 }  // namespace
 
-Asker::Asker(std::vector<AskedModel> models, int calls, EventQueue& events)
-    : models_(std::move(models)), events_(events) {
+Asker::Asker(std::vector<AskedModel> models, int calls, os::Clock& clock, EventQueue& events)
+    : models_(std::move(models)), clock_(clock), events_(events) {
   for (int i = 0; i < calls; ++i) {
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
@@ -78,7 +78,7 @@ void Asker::ask(PromptId prompt, int model, const llm::CompletionRequest& reques
 
 std::optional<ModelEvent> Asker::poll() {
   const std::lock_guard lock(mutex_);
-  const Moment now = std::chrono::steady_clock::now();
+  const Nanoseconds now = clock_.now();
   const auto found =
       std::ranges::find_if(held_, [now](const Held& held) { return held.ripe <= now; });
   if (found == held_.end()) return std::nullopt;
@@ -88,14 +88,14 @@ std::optional<ModelEvent> Asker::poll() {
 }
 
 Result<void> Asker::wait(Milliseconds most) {
-  const Moment deadline = std::chrono::steady_clock::now() + most;
+  const Nanoseconds deadline = clock_.now() + most;
   std::unique_lock lock(mutex_);
   for (;;) {
-    const Moment now = std::chrono::steady_clock::now();
-    Moment next = deadline;
+    const Nanoseconds now = clock_.now();
+    Nanoseconds next = deadline;
     for (const Held& held : held_) next = std::min(next, held.ripe);
     if (next <= now) return {};
-    changed_.wait_until(lock, next);
+    changed_.wait_for(lock, next - now);
   }
 }
 
@@ -113,13 +113,12 @@ void Asker::work(const std::stop_token& stop) {
 
 void Asker::run(const Job& job, const std::stop_token& stop) {
   const AskedModel& model = models_[static_cast<size_t>(job.model)];
-  const Moment start = std::chrono::steady_clock::now();
+  const Nanoseconds start = clock_.now();
   Listener listener(job.contract);
   const auto on_delta = [&](const llm::Delta& delta) {
     if (listener.hear(delta)) {
-      const auto elapsed = std::chrono::steady_clock::now() - start;
       hold({job.prompt, true,
-            written_so_far(listener.text(), model.provider->id(), elapsed)});
+            written_so_far(listener.text(), model.provider->id(), clock_.now() - start)});
     }
     return !stop.stop_requested();
   };
@@ -136,7 +135,7 @@ void Asker::run(const Job& job, const std::stop_token& stop) {
 void Asker::hold(ModelEvent event) {
   const std::lock_guard lock(mutex_);
   std::erase_if(held_, [&](const Held& held) { return held.event.prompt == event.prompt; });
-  Moment ripe = std::chrono::steady_clock::now();
+  Nanoseconds ripe = clock_.now();
   if (event.early) ripe += kRipening;
   held_.push_back({std::move(event), ripe});
   changed_.notify_all();

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "llm/prices.hpp"
+#include "os/clock.hpp"
 #include "propose/model/models.hpp"
 
 namespace ke {
@@ -22,7 +23,7 @@ struct AskedModel {
 class Asker final : public Models {
  public:
   // At most `calls` calls at a time; further ones wait. `events`: what the providers emit to.
-  Asker(std::vector<AskedModel> models, int calls, EventQueue& events);
+  Asker(std::vector<AskedModel> models, int calls, os::Clock& clock, EventQueue& events);
   ~Asker() override;
 
   std::vector<ModelInfo> list() const override;
@@ -35,7 +36,6 @@ class Asker final : public Models {
   void end() override;
 
  private:
-  using Moment = std::chrono::steady_clock::time_point;
   struct Job {
     PromptId prompt;
     int model = 0;
@@ -44,7 +44,7 @@ class Asker final : public Models {
   };
   struct Held {
     ModelEvent event;
-    Moment ripe;  // not before
+    Nanoseconds ripe{0};  // not before
   };
 
   void work(const std::stop_token& stop);
@@ -52,6 +52,7 @@ class Asker final : public Models {
   void hold(ModelEvent event);
 
   std::vector<AskedModel> models_;
+  os::Clock& clock_;
   EventQueue& events_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;

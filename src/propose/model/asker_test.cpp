@@ -42,7 +42,7 @@ class AskerTest : public testing::Test {
     std::vector<AskedModel> models;
     models.push_back({std::make_unique<ToldProvider>(std::move(answer)),
                       llm::Price{.output = 2.0}});
-    return std::make_unique<Asker>(std::move(models), calls, events_);
+    return std::make_unique<Asker>(std::move(models), calls, clock_, events_);
   }
   static void ask(Asker& asker, int64_t prompt) {
     asker.ask({prompt}, 0, {.messages = {{llm::Role::user, "q"}}}, {});
@@ -53,6 +53,7 @@ class AskerTest : public testing::Test {
       EXPECT_TRUE(asker.wait(Milliseconds{1'000}));
     }
   }
+  os::SystemClock clock_;
   EventQueue events_;
 };
 
