@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "propose/bandit.hpp"
-#include "search/pipeline.hpp"
 #include "search/description.hpp"
+#include "search/pipeline.hpp"
 #include "search/policy.hpp"
 #include "search/search.hpp"
 #include "search/termination.hpp"

@@ -146,7 +146,6 @@ Result<void> Engine::enter(NodeRow row) {
       TRY(dependencies_.graph.find_duplicate(scope_, row.normalised_digest));
   row.id = TRY(dependencies_.graph.add_node(row));
   adopt(row);
-  if (row.prompt) ++spending_.kernels;
   if (!earlier) {
     ++fresh_proposed_;
     if (!row.prompt) ++embedded_;

@@ -63,6 +63,7 @@ void Engine::adopt(const NodeRow& row) {
   rows_.push_back(row);
   rows_.back().source.clear();
   rows_.back().plan.clear();
+  if (row.prompt) ++spending_.kernels;
 }
 
 // Observes the recorded results in their order, as the first time; what was proposed but not judged

@@ -14,9 +14,11 @@ Result<std::vector<OtherVerdict>> judge_again(const Recording& recording, Evalua
     }
     const NodeRow& node = recording.nodes.at(recorded.node);
     const Artifact artifact = TRY(evaluator.build(node.source));
+    // Only a verdict about its time needs a kernel to be timed.
+    const bool timed = recorded.evaluation.verdict == Verdict::implausible_time;
     const Evaluation now = artifact.failure
                                ? *artifact.failure
-                               : TRY(evaluator.judge(artifact, {.measure = false}));
+                               : TRY(evaluator.judge(artifact, {.measure = timed}));
     events.emit("step.finished", {{"step", node.step},
                                   {"node", node.id.value},
                                   {"proposer", node.proposer},

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 
@@ -120,7 +121,7 @@ TEST_F(AskerTest, CallsAreInFlightTogetherUpToTheLimit) {
       2);
   for (int64_t prompt = 1; prompt <= 6; ++prompt) ask(*it, prompt);
   for (int i = 0; i < 6; ++i) next(*it);
-  EXPECT_EQ(most, 2);
+  EXPECT_EQ(most.load(), 2);
 }
 
 TEST_F(AskerTest, AFailureIsTold) {
