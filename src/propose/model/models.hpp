@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The language models of a run, as the engine sees them: it asks, goes on, and hears of answers
-// when it next looks. The real ones are asked by an Asker (model/asker.hpp); a replay answers from a
-// journal, and says what may happen next.
+// when it next looks. The real ones are asked by an Asker (model/asker.hpp); a replay answers from
+// a journal, and says what may happen next.
 #pragma once
 
 #include <optional>
