@@ -109,6 +109,16 @@ Result<void> read_prompt(const Json& json, const Json& texts, Recording& into) {
   return {};
 }
 
+Result<void> read_statistic(const Json& json, Recording& into) {
+  Fields fields = TRY(Fields::of(json, "a statistic"));
+  StatisticRow row{.step = TRY(fields.get<int64_t>("step")),
+                   .node = {TRY(fields.get<int64_t>("node"))},
+                   .name = TRY(fields.get<std::string>("name")),
+                   .value = TRY(fields.get<double>("value"))};
+  if (row.name == "spent" && into.nodes.contains(row.node)) into.spent.push_back(std::move(row));
+  return {};
+}
+
 bool names_a_row(const JournalRow& row, const Recording& in) {
   switch (row.kind) {
     case JournalKind::node:
@@ -165,9 +175,10 @@ Result<Recording> decode_recording(const Json& json) {
     TRY(read_prompt(prompt, texts, recording));
   }
   TRY(read_journal(TRY(list_field(fields, "journal")), recording));
-  for (const char* key : {"started_utc_ms", "ended_utc_ms", "end_reason", "statistics"}) {
-    fields.find(key);
+  for (const Json& statistic : TRY(list_field(fields, "statistics"))) {
+    TRY(read_statistic(statistic, recording));
   }
+  for (const char* key : {"started_utc_ms", "ended_utc_ms", "end_reason"}) fields.find(key);
   TRY(fields.finish());
   return recording;
 }

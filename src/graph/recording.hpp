@@ -29,7 +29,8 @@ struct Recording {
   std::map<EvaluationId, RecordedEvaluation> evaluations;
   std::map<PromptId, PromptRow> prompts;
   std::map<AnswerId, AnswerRow> answers;
-  std::vector<JournalRow> journal;  // names rows above only
+  std::vector<JournalRow> journal;    // names rows above only
+  std::vector<StatisticRow> spent;    // of the nodes above; other statistics are computed anew
 };
 
 // Errc::invalid when it is no recording; conflict when another version wrote it, or one that kept

@@ -58,6 +58,7 @@ class Engine {
     int arm = 0;                    // in model_arms_
     std::optional<ModelTask> task;  // made again when it is needed after a restore
     bool early = false;             // a block of the answer has been taken already
+    Nanoseconds early_after{0};     // when
   };
   // What models have said, on its way into the run.
   struct Candidate {

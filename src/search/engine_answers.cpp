@@ -64,6 +64,7 @@ Result<void> Engine::take(ModelEvent event) {
   ++answers_count_;
   if (event.early) {
     asked.early = true;
+    asked.early_after = event.outcome->elapsed;
     dependencies_.events.emit("model.early",
                               {{"prompt", event.prompt.value},
                                {"after_ms", milliseconds(event.outcome->elapsed)}});
@@ -128,10 +129,14 @@ void Engine::charge(const Asked& asked, const llm::Outcome& outcome, double usd)
 
 void Engine::tell_answered(const Asked& asked, const ModelEvent& event, const std::string& fault) {
   const llm::Usage& usage = event.outcome->usage;
+  // By judging its block while the rest was written.
+  const Nanoseconds saved =
+      asked.early ? event.outcome->elapsed - asked.early_after : Nanoseconds{0};
   dependencies_.events.emit("model.answered",
                             {{"prompt", asked.row.id.value},
                              {"model", asked.row.model},
                              {"after_ms", milliseconds(event.outcome->elapsed)},
+                             {"saved_ms", milliseconds(saved)},
                              {"tokens", usage.input_tokens + usage.output_tokens},
                              {"usd", event.usd},
                              {"fault", fault}});

@@ -35,6 +35,12 @@ bool Engine::draft_phase() const {
 // a resumed run, which knows the step and the spent nodes, draws the same.
 Result<bool> Engine::propose() {
   const auto step = static_cast<int64_t>(rows_.size()) + 1;
+  if (dependencies_.pace) {
+    for (const NodeId node : dependencies_.pace->spent_by(step - 1)) {
+      const auto found = positions_.find(node);
+      if (found != positions_.end()) TRY(mark_spent(found->second));
+    }
+  }
   const Rng of_step = rng_.split(fmt::format("step {}", step));
   const bool nothing_accepted = !population_.best();
   if (draft_phase() || nothing_accepted) {

@@ -213,6 +213,14 @@ bool RecordedPace::allows(JournalKind next, bool special) const {
   return false;
 }
 
+std::vector<NodeId> RecordedPace::spent_by(int64_t step) const {
+  std::vector<NodeId> nodes;
+  for (const StatisticRow& row : cursor_.recording().spent) {
+    if (row.step <= step) nodes.push_back(row.node);
+  }
+  return nodes;
+}
+
 RecordedEvaluator::RecordedEvaluator(const Recording& recording) {
   for (const auto& [id, row] : recording.evaluations) {
     if (row.effort != enum_name(Effort::screen)) continue;

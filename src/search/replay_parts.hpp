@@ -105,6 +105,7 @@ class RecordedPace final : public Pace {
  public:
   explicit RecordedPace(const Cursor& cursor) : cursor_(cursor) {}
   bool allows(JournalKind next, bool special) const override;
+  std::vector<NodeId> spent_by(int64_t step) const override;
 
  private:
   const Cursor& cursor_;

@@ -58,6 +58,9 @@ class Pace {
  public:
   virtual ~Pace() = default;
   virtual bool allows(JournalKind next, bool special) const = 0;
+  // Nodes that were found spent while the run had at most so many nodes. Looking for an idea in
+  // vain leaves nothing else behind, so the journal does not say when it was done.
+  virtual std::vector<NodeId> spent_by(int64_t step) const = 0;
 };
 
 }  // namespace ke
