@@ -125,8 +125,8 @@ struct SearchResult {
 // proposer, verdict, speedup, best, build_ms, judge_ms, reused, note}, run.confirming {node, rank,
 // count}, run.finished {run, reason, best, speedup}. speedup and best are null when unknown.
 // With models: model.asked {prompt, model, style, kind}, model.early {prompt, after_ms},
-// model.answered {prompt, model, after_ms, saved_ms, tokens, usd, fault}: saved_ms by judging a block
-// early; model.cut {prompt}: the run ended while the model wrote on behind a good block;
+// model.answered {prompt, model, after_ms, saved_ms, tokens, usd, fault}: saved_ms by judging a
+// block early; model.cut {prompt}: the run ended while the model wrote on behind a good block;
 // model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
 // models.away {message} when none can be asked and the embedded proposers go on alone.
 //
