@@ -70,8 +70,8 @@ class Models(Case):
     def test_a_command_writes_kernels_and_the_run_plays_again(self) -> None:
         result = self.run_json(
             "optimize", "relu.py", "--steps", 6, "--seed", 1, "--model", self.script(talk=True),
-            "--proposers", "synth,llm",
-        )
+            "--proposers", "synth,llm", "--model-calls", 1,
+        )  # fmt: skip
         self.assertEqual(result["verdict"], "accepted")
         models = result["models"]
         self.assertGreaterEqual(models["accepted"], 1)
@@ -137,6 +137,7 @@ class Models(Case):
         ran = self.run_binary(
             "optimize", "relu.py", "--steps", 8, "--seed", 1, "--json", "--budget-calls", 3,
             "--model", self.script(dies_after=1), "--proposers", "synth,tune,llm",
+            "--model-calls", 1,
         )  # fmt: skip
         self.assertEqual(ran.returncode, 0, ran.stderr)
         result = json.loads(ran.stdout)

@@ -55,7 +55,9 @@ TEST(ModelRun, HalfOfTheStepsWaitForASlowModel) {
   ModelWorld* running = nullptr;
   ModelWorld it(*store, [&](const Call& call) {
     // Until the embedded proposers have used up theirs.
-    while (running->world.evaluator.screened().size() < 10) std::this_thread::yield();
+    while (running->world.evaluator.screened().size() < 10 && !call.stop.stop_requested()) {
+      std::this_thread::yield();
+    }
     return answer_of(call);
   });
   running = &it;
