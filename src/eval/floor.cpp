@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "domain/roofline.hpp"
+
 namespace ke {
 namespace {
 
@@ -47,9 +49,7 @@ int64_t used_input_bytes(const Problem& problem) {
   return bytes;
 }
 
-int64_t time_ns(double work, double rate) {
-  return static_cast<int64_t>(std::ceil(work / rate * 1e9));
-}
+int64_t whole_ns(double ns) { return static_cast<int64_t>(std::ceil(ns)); }
 
 }  // namespace
 
@@ -59,12 +59,8 @@ int64_t bytes_that_must_move(const Problem& problem) {
 }
 
 int64_t physical_floor_ns(const Problem& problem, const MachineProfile& machine, bool cold) {
-  const double bytes = static_cast<double>(problem.input_bytes() + problem.output_bytes());
-  const double bandwidth =
-      cold ? machine.bandwidth_all : std::max(machine.bandwidth_llc_all, machine.bandwidth_all);
-  const int64_t moving = time_ns(bytes, bandwidth);
-  const int64_t computing = time_ns(static_cast<double>(problem.flops), machine.flops_f32_all);
-  return std::max<int64_t>({1, moving, computing});
+  const Roofline roof = roofline(problem, machine, cold);
+  return std::max<int64_t>(1, whole_ns(std::max(roof.moving_ns, roof.computing_ns)));
 }
 
 // Measured bandwidths may have been taken beside other work, so they are tripled. Data that fits

@@ -71,7 +71,9 @@ struct PromptOptions {
 // The diagnosis of the context's parents (or, for a draft, of the problem) from the graph's rows.
 Result<Diagnosis> diagnose(const ProposalContext& context);
 
-// Nothing when there is nothing to ask (a plan is to be edited, but there is none).
+// Nothing when there is nothing to ask (a plan is to be edited, but there is none). Errc::refused
+// with a sentence when the contract, the problem and the base alone are longer than allowed: no
+// failure of the system, so the caller goes on without this task.
 Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
                                            const PromptOptions& options);
 
