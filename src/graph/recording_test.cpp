@@ -74,7 +74,9 @@ TEST_F(RecordingTest, RefusesWhatItCannotReplay) {
     json[Json::json_pointer(one.pointer)] = one.value;
     const auto recording = decode_recording(json);
     ASSERT_FALSE(recording);
-    if (one.sentence) EXPECT_EQ(recording.error().message, one.sentence);
+    if (one.sentence) {
+      EXPECT_EQ(recording.error().message, one.sentence);
+    }
   }
 }
 
