@@ -164,11 +164,15 @@ void Engine::end_model(int model, const std::string& message) {
 }
 
 Result<void> Engine::enter_candidates() {
-  while (!candidates_.empty() && fresh_proposed_ < options_.steps &&
-         !dependencies_.stop.stop_requested() && allows(JournalKind::node, true)) {
+  while (!candidates_.empty()) {
+    const bool known = known_.contains(normalised_digest(candidates_.front().proposal.source));
+    const bool may_enter = fresh_proposed_ < options_.steps &&
+                           !dependencies_.stop.stop_requested() &&
+                           allows(JournalKind::node, true);
+    if (!known && !may_enter) return {};
     Candidate next = std::move(candidates_.front());
     candidates_.pop_front();
-    if (known_.contains(normalised_digest(next.proposal.source))) continue;
+    if (known) continue;
     const PromptRow& prompt = asked_.at(next.prompt).row;
     TRY(enter({.kind = prompt.kind,
                .memory = prompt.memory,
