@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "domain/limits.hpp"
 #include "os/file_system.hpp"
+#include "search/model_options.hpp"
 
 namespace ke::app {
 namespace {
@@ -57,6 +58,13 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
   }
   report.precision = enum_name(session.options().precision);
   report.seed = search_options.seed;
+  if (!search_options.models.names.empty()) {
+    report.models = ModelCosts{.calls = result.models.calls,
+                               .tokens = result.models.tokens,
+                               .usd = result.models.usd,
+                               .kernels = result.models.kernels,
+                               .accepted = result.models.accepted};
+  }
   report.ended = enum_name(result.reason);
   if (result.evaluation) report.fill_figures(*result.evaluation);
   if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
@@ -148,11 +156,13 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
                                 EventSink& events, std::stop_token stop) {
   os::SystemClock clock;
   const Nanoseconds start = clock.now();
+  std::unique_ptr<ModelSet> models;  // first: what is wrong with them is known at once
+  if (!request.search.models.names.empty()) models = TRY(ModelSet::open(request.search.models));
   auto session = TRY(Session::open(request.session, workspace, events));
   TRY(os::make_directories(workspace.folder() / "sessions"));
   NotingEvents noting(events, session->options(), workspace);
   const SearchResult result =
-      TRY(search(session->dependencies(noting, std::move(stop)), request.search));
+      TRY(search(session->dependencies(noting, std::move(stop), models.get()), request.search));
   TRY(noting.take());
   learn(*session, workspace, result.run, events);
   OptimizeReport report = TRY(report_of(result, *session, request.search, request.out, workspace));
@@ -183,15 +193,19 @@ Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& wo
   const RunRow row = TRY(graph.run(id));
   const ProblemRow problem = TRY(graph.problem(row.scope.problem));
   const SessionOptions options = TRY(session_of_run(workspace, id));
+  const SearchOptions search_options = TRY(run_options(graph, id));
+  std::unique_ptr<ModelSet> models;
+  if (!search_options.models.names.empty()) {
+    models = TRY(ModelSet::open(search_options.models, TRY(spending_of(graph, id))));
+  }
   auto session = TRY(Session::open(options, workspace, events));
   if (session->problem().digest != problem.digest) {
     return Error{Errc::conflict, fmt::format("{} has changed since run {} began; start a new run "
                                              "with `kernelevolve optimize`.",
                                              options.problem_path, id.value)};
   }
-  const SearchOptions search_options = TRY(run_options(graph, id));
-  const SearchResult result =
-      TRY(ke::resume(session->dependencies(events, std::move(stop)), id, search_options));
+  const SearchResult result = TRY(ke::resume(
+      session->dependencies(events, std::move(stop), models.get()), id, search_options));
   learn(*session, workspace, result.run, events);
   OptimizeReport report = TRY(report_of(result, *session, search_options, out, workspace));
   report.wall_s = seconds_since(clock, start);

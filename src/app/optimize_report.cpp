@@ -37,6 +37,35 @@ Json encode_case(const CaseResult& one) {
   return json;
 }
 
+// Per accepted kernel of a model, and per 1.0 by which the best kernel, whoever wrote it, beats the
+// better baseline; null when there is nothing to divide by.
+Json encode_models(const ModelCosts& models, std::optional<double> speedup) {
+  const auto per = [](double cost, double count) {
+    return count > 0 ? Json(cost / count) : Json();
+  };
+  const auto accepted = static_cast<double>(models.accepted);
+  const double gained = speedup.value_or(1.0) - 1.0;
+  const auto tokens = static_cast<double>(models.tokens);
+  return {{"calls", models.calls},
+          {"tokens", models.tokens},
+          {"usd", models.usd},
+          {"kernels", models.kernels},
+          {"accepted", models.accepted},
+          {"tokens_per_accepted", per(tokens, accepted)},
+          {"usd_per_accepted", per(models.usd, accepted)},
+          {"tokens_per_speedup", per(tokens, gained)},
+          {"usd_per_speedup", per(models.usd, gained)}};
+}
+
+Result<ModelCosts> decode_costs(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "models"));
+  return ModelCosts{.calls = TRY(fields.get<int64_t>("calls")),
+                    .tokens = TRY(fields.get<int64_t>("tokens")),
+                    .usd = TRY(fields.get<double>("usd")),
+                    .kernels = TRY(fields.get<int64_t>("kernels")),
+                    .accepted = TRY(fields.get<int64_t>("accepted"))};
+}
+
 }  // namespace
 
 void OptimizeReport::fill_figures(const Evaluation& evaluation) {
@@ -81,6 +110,7 @@ Json encode(const OptimizeReport& report) {
                {"seed", report.seed},
                {"wall_s", report.wall_s},
                {"ended", report.ended}};
+  if (report.models) json["models"] = encode_models(*report.models, report.speedup());
   if (!report.error.empty()) json["error"] = report.error;
   for (const CaseResult& one : report.cases) json["cases"].push_back(encode_case(one));
   return json;
@@ -114,6 +144,7 @@ Result<OptimizeReport> decode_optimize_report(const Json& json) {
   report.seed = TRY(fields.get_or<uint64_t>("seed", 0));
   report.wall_s = TRY(fields.get_or<double>("wall_s", 0));
   report.ended = TRY(fields.get_or<std::string>("ended", ""));
+  if (const Json* models = fields.find("models")) report.models = TRY(decode_costs(*models));
   report.error = TRY(fields.get_or<std::string>("error", ""));
   return report;
 }

@@ -16,6 +16,15 @@
 
 namespace ke::app {
 
+// What language models cost a run, and what it got for it.
+struct ModelCosts {
+  int64_t calls = 0;
+  int64_t tokens = 0;
+  double usd = 0;        // 0 as well when no price is known
+  int64_t kernels = 0;   // that models wrote
+  int64_t accepted = 0;  // of those
+};
+
 struct OptimizeReport {
   std::string problem;  // path below the suite root, without .py
   std::string target;
@@ -41,6 +50,7 @@ struct OptimizeReport {
   std::string ended;  // why the search stopped
   // Of the best kernel. Empty with one shape case; not read back from JSON.
   std::vector<CaseResult> cases;
+  std::optional<ModelCosts> models;  // absent: a run without
   std::string error;  // suite rows of problems that could not be run
 
   // Takes over what an evaluation says of one kernel: flags, class, times.

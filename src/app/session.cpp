@@ -194,7 +194,8 @@ const std::string& Session::libraries() const {
   return problem().libraries.empty() ? options_.libraries : problem().libraries;
 }
 
-SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop) {
+SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,
+                                         ModelSet* models) {
   std::string conditions =
       fmt::format("{}, {}, libraries {}, judge {}", enum_name(options_.precision), options_.dtype,
                   libraries(), kJudgeVersion);
@@ -208,6 +209,8 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                             .machine = machine_,
                             .problem = problem(),
                             .programs = programs_,
+                            .models = models ? &models->models() : nullptr,
+                            .tasks = models ? &models->tasks() : nullptr,
                             .events = events,
                             .stop = std::move(stop)};
 }

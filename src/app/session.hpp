@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/models.hpp"
 #include "app/workspace.hpp"
 #include "base/events.hpp"
 #include "base/result.hpp"
@@ -55,7 +56,9 @@ class Session {
   Evaluator& evaluator() { return *evaluator_; }
   ExperienceGraph& graph() { return graph_; }
 
-  SearchDependencies dependencies(EventSink& events, std::stop_token stop);
+  // `models`: null for a run without.
+  SearchDependencies dependencies(EventSink& events, std::stop_token stop,
+                                  ModelSet* models = nullptr);
 
  private:
   Session(SessionOptions options, Workspace& workspace)

@@ -20,6 +20,20 @@ std::string Digest::hex() const {
 
 std::string Digest::short_hex() const { return hex().substr(0, 12); }
 
+std::optional<Digest> parse_digest(std::string_view hex) {
+  Digest digest;
+  const auto nibble = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  if (hex.size() != 2 * digest.bytes.size()) return std::nullopt;
+  for (size_t i = 0; i < digest.bytes.size(); ++i) {
+    const int high = nibble(hex[2 * i]), low = nibble(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest.bytes[i] = static_cast<uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
 Digest digest_of(std::string_view text) {
   Digest digest;
   unsigned int length = 0;

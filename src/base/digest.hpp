@@ -6,6 +6,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,8 @@ struct Digest {
 };
 
 Digest digest_of(std::string_view text);
+
+// Reads hex(); nothing when it is not exactly that.
+std::optional<Digest> parse_digest(std::string_view hex);
 
 }  // namespace ke

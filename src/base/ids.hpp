@@ -21,6 +21,8 @@ using ProblemId = Id<struct ProblemTag>;
 using RunId = Id<struct RunTag>;
 using NodeId = Id<struct NodeTag>;
 using EvaluationId = Id<struct EvaluationTag>;
+using PromptId = Id<struct PromptTag>;
+using AnswerId = Id<struct AnswerTag>;
 
 }  // namespace ke
 

@@ -26,6 +26,9 @@ struct Parser {
   ResumeArguments resume;
   GraphArguments graph;
   KnowledgeArguments knowledge;
+  ReplayArguments replay;
+  PromptArguments prompt;
+  MailboxArguments mailbox;
   DoctorArguments doctor;
 };
 
@@ -66,8 +69,9 @@ void add_search_options(CLI::App& command, SearchArguments& search) {
   command.add_option("--seed", search.seed, "makes the search repeatable (default: random)");
   command.add_option("--policy", search.policy, "selection policy: greedy, mcts, islands")
       ->capture_default_str();
-  command.add_option("--proposers", search.proposers, "comma-separated: synth, tune")
-      ->capture_default_str();
+  command.add_option("--proposers", search.proposers,
+                     "comma-separated: synth, tune and, with a model, llm, strategist (default: "
+                     "all of them)");
   command.add_option("--target-speedup", search.target_speedup, "stop when reached (0: never)")
       ->check(CLI::NonNegativeNumber);
   command
@@ -78,6 +82,30 @@ void add_search_options(CLI::App& command, SearchArguments& search) {
                      "a kernel source to start from (repeatable)");
 }
 
+void add_model_options(CLI::App& command, SearchArguments& search) {
+  command
+      .add_option("--model", search.models,
+                  "a language model that proposes as well (repeatable): openai:NAME, "
+                  "anthropic:NAME, exec:COMMAND, mailbox:DIR, replay:FILE; endpoints and keys come "
+                  "from the environment or a .env file")
+      ->allow_extra_args(false);
+  command.add_option("--model-calls", search.model_calls, "calls in flight at a time")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--model-share", search.model_share,
+                  "share of the steps that waits for models while they answer")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--budget-tokens", search.budget_tokens, "tokens to spend on models at most")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--budget-usd", search.budget_usd, "money to spend on models at most")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--budget-calls", search.budget_calls, "calls of models at most")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--prices", search.prices, "JSON file with the prices of models");
+}
+
 void add_problem_commands(Parser& parser) {
   CLI::App* optimize = parser.app.add_subcommand(
       "optimize", "search for the fastest kernel of a problem that the judge accepts");
@@ -85,6 +113,7 @@ void add_problem_commands(Parser& parser) {
       ->required();
   optimize->add_option("--out", parser.optimize.out, "write the best kernel's source here");
   add_search_options(*optimize, parser.optimize.search);
+  add_model_options(*optimize, parser.optimize.search);
   add_judge_options(*optimize, parser.optimize.judge);
 
   CLI::App* verify =
@@ -121,6 +150,7 @@ void add_suite_commands(Parser& parser) {
       ->capture_default_str();
   run->add_flag("--resume", parser.suite_run.resume, "skip problems already in --out");
   add_search_options(*run, parser.suite_run.search);
+  add_model_options(*run, parser.suite_run.search);
   add_judge_options(*run, parser.suite_run.judge);
   CLI::App* report = suite->add_subcommand("report", "results as a table");
   report->add_option("results", parser.suite_report.results, "file written by suite run")
@@ -198,6 +228,37 @@ void add_knowledge_commands(Parser& parser) {
   review->add_option("--reject", arguments.reject, "never propose it again")->excludes(accept);
 }
 
+void add_model_commands(Parser& parser) {
+  CLI::App* replay = parser.app.add_subcommand(
+      "replay", "play a recorded run again and end at the first difference");
+  replay->add_option("recording", parser.replay.recording, "file written by graph export")
+      ->required();
+  replay->add_flag("--re-judge", parser.replay.judge_again,
+                   "also judge every kernel again and compare the verdicts");
+  replay->add_option("--workspace", parser.replay.workspace, "folder for judging again")
+      ->capture_default_str();
+  replay->add_flag("--json", parser.replay.json, "print one JSON object to stdout");
+
+  CLI::App* prompt = parser.app.add_subcommand(
+      "prompt", "what a model was sent for a node, or would be sent to improve it");
+  prompt->add_option("node", parser.prompt.node, "node id")->required();
+  prompt->add_option("--workspace", parser.prompt.workspace)->capture_default_str();
+
+  CLI::App* mailbox =
+      parser.app.add_subcommand("mailbox", "read and answer the prompts of a mailbox:DIR model");
+  mailbox->add_option("folder", parser.mailbox.folder, "the DIR")->required();
+  CLI::App* list = mailbox->add_subcommand("list", "prompts, answered or waiting (the default)");
+  list->callback([&parser] { parser.mailbox.what = MailboxArguments::What::list; });
+  CLI::App* show = mailbox->add_subcommand("show", "one prompt");
+  show->add_option("number", parser.mailbox.number, "number of the prompt")->required();
+  show->callback([&parser] { parser.mailbox.what = MailboxArguments::What::show; });
+  CLI::App* answer = mailbox->add_subcommand("answer", "answer one prompt");
+  answer->add_option("number", parser.mailbox.number, "number of the prompt")->required();
+  answer->add_option("file", parser.mailbox.file, "file with the answer, or - for stdin")
+      ->required();
+  answer->callback([&parser] { parser.mailbox.what = MailboxArguments::What::answer; });
+}
+
 void add_machine_commands(Parser& parser) {
   parser.app.add_subcommand("targets", "what kernels can be made for");
   CLI::App* doctor =
@@ -222,6 +283,9 @@ Command chosen(const Parser& parser) {
   if (app.got_subcommand("resume")) return parser.resume;
   if (app.got_subcommand("graph")) return parser.graph;
   if (app.got_subcommand("kb")) return parser.knowledge;
+  if (app.got_subcommand("replay")) return parser.replay;
+  if (app.got_subcommand("prompt")) return parser.prompt;
+  if (app.got_subcommand("mailbox")) return parser.mailbox;
   if (app.got_subcommand("doctor")) return parser.doctor;
   return TargetsArguments{};
 }
@@ -253,6 +317,7 @@ Result<Command> parse_arguments(int argc, const char* const* argv) {
   add_suite_commands(parser);
   add_graph_commands(parser);
   add_knowledge_commands(parser);
+  add_model_commands(parser);
   add_machine_commands(parser);
   if (argc > 1 && argv[1][0] != '-' && !has_command(parser.app, argv[1])) {
     return Error{Errc::invalid,

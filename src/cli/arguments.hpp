@@ -30,10 +30,17 @@ struct SearchArguments {
   std::string time;  // "60s", "5m", "1h"; empty: no limit
   std::optional<uint64_t> seed;
   std::string policy = "greedy";
-  std::string proposers = "synth,tune";
+  std::string proposers;  // empty: synth,tune, and with a model llm,strategist as well
   double target_speedup = 0;  // 0: none
   int64_t stall = 0;          // 0: none
   std::vector<std::string> seed_kernels;
+  std::vector<std::string> models;  // "openai:NAME"
+  int64_t model_calls = 2;
+  double model_share = 0.5;
+  std::optional<int64_t> budget_tokens;
+  std::optional<int64_t> budget_calls;
+  std::optional<double> budget_usd;
+  std::string prices;
 };
 
 struct OptimizeArguments {
@@ -97,6 +104,23 @@ struct KnowledgeArguments {
   std::string reject;
   bool json = false;
 };
+struct ReplayArguments {
+  std::string recording;
+  bool judge_again = false;
+  std::string workspace = ".kernelevolve";
+  bool json = false;
+};
+struct PromptArguments {
+  int64_t node = 0;
+  std::string workspace = ".kernelevolve";
+};
+struct MailboxArguments {
+  enum class What : uint8_t { list, show, answer };
+  What what = What::list;
+  std::string folder;
+  int64_t number = 0;
+  std::string file;  // "-": standard input
+};
 struct TargetsArguments {};
 struct DoctorArguments {
   std::string workspace = ".kernelevolve";
@@ -109,9 +133,11 @@ struct HelpText {
   std::string text;
 };
 
-using Command = std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
-                             SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
-                             KnowledgeArguments, TargetsArguments, DoctorArguments, HelpText>;
+using Command =
+    std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
+                 SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
+                 KnowledgeArguments, ReplayArguments, PromptArguments, MailboxArguments,
+                 TargetsArguments, DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

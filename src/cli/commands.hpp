@@ -26,6 +26,9 @@ Result<int> run_command(const ExportArguments& arguments, const Environment& env
 Result<int> run_command(const ResumeArguments& arguments, const Environment& environment);
 Result<int> run_command(const GraphArguments& arguments, const Environment& environment);
 Result<int> run_command(const KnowledgeArguments& arguments, const Environment& environment);
+Result<int> run_command(const ReplayArguments& arguments, const Environment& environment);
+Result<int> run_command(const PromptArguments& arguments, const Environment& environment);
+Result<int> run_command(const MailboxArguments& arguments, const Environment& environment);
 Result<int> run_command(const TargetsArguments& arguments, const Environment& environment);
 Result<int> run_command(const DoctorArguments& arguments, const Environment& environment);
 Result<int> run_command(const HelpText& help, const Environment& environment);

@@ -10,6 +10,7 @@
 #include "eval/library_policy.hpp"
 #include "os/file_system.hpp"
 #include "os/random.hpp"
+#include "propose/model/tasks.hpp"
 #include "propose/proposer.hpp"
 #include "search/policy.hpp"
 
@@ -21,6 +22,37 @@ std::string names_of(const Infos& infos) {
   std::vector<std::string_view> names;
   for (const auto* info : infos) names.push_back(info->name);
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The proposers that are named, or all that there are without and with a model.
+Result<std::vector<std::string>> proposers_of(const SearchArguments& arguments) {
+  const bool models = !arguments.models.empty();
+  if (arguments.proposers.empty()) {
+    return split_commas(models ? "synth,tune,llm,strategist" : "synth,tune");
+  }
+  const std::vector<std::string> names = split_commas(arguments.proposers);
+  bool asks = false;
+  for (const std::string& name : names) {
+    asks = asks || style_of(name);
+    if (find_proposer(name) || (style_of(name) && models)) continue;
+    if (style_of(name)) {
+      return Error{Errc::invalid, fmt::format("the proposer '{}' needs a language model; name one "
+                                              "with --model, as in --model openai:NAME.",
+                                              name)};
+    }
+    return Error{Errc::invalid, fmt::format("there is no proposer '{}'; there is {}, llm, "
+                                            "strategist.",
+                                            name, names_of(all_proposers()))};
+  }
+  if (names.empty()) {
+    return Error{Errc::invalid, fmt::format("--proposers names none; there is {}, llm, strategist.",
+                                            names_of(all_proposers()))};
+  }
+  if (models && !asks) {
+    return Error{Errc::invalid, "--model is given, but --proposers names none that asks it; add "
+                                "llm or strategist."};
+  }
+  return names;
 }
 
 }  // namespace
@@ -69,16 +101,17 @@ Result<SearchOptions> search_options(const SearchArguments& arguments) {
                                             arguments.policy, names_of(all_policies()))};
   }
   options.policy = arguments.policy;
-  options.proposers = split_commas(arguments.proposers);
-  for (const std::string& name : options.proposers) {
-    if (find_proposer(name)) continue;
-    return Error{Errc::invalid, fmt::format("there is no proposer '{}'; there is {}.", name,
-                                            names_of(all_proposers()))};
+  options.models = {.names = arguments.models,
+                    .calls = static_cast<int32_t>(arguments.model_calls),
+                    .share = arguments.model_share,
+                    .tokens_max = arguments.budget_tokens,
+                    .calls_max = arguments.budget_calls,
+                    .usd_max = arguments.budget_usd,
+                    .prices = {}};
+  if (!arguments.prices.empty()) {
+    options.models.prices = std::filesystem::absolute(arguments.prices).string();
   }
-  if (options.proposers.empty()) {
-    return Error{Errc::invalid,
-                 fmt::format("--proposers names none; there is {}.", names_of(all_proposers()))};
-  }
+  options.proposers = TRY(proposers_of(arguments));
   options.target_speedup = arguments.target_speedup;
   options.stall_steps = arguments.stall;
   const Limits limits;

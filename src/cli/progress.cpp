@@ -60,10 +60,27 @@ void Progress::emit(std::string_view name, const Json& fields) {
     return;
   }
   if (name == "stage") return plain_line(text(fields, "what"));
+  if (name.starts_with("model") || name.starts_with("llm.")) return show_model(name, fields);
   if (name == "run.confirming") {
     return plain_line(fmt::format("confirming the best {} with fresh seeds, processes and samples",
                                   static_cast<int64_t>(number(fields, "count"))));
   }
+}
+
+// What a person should know of models; the rest is in the graph.
+void Progress::show_model(std::string_view name, const Json& fields) {
+  if (name == "llm.dead") {
+    return plain_line(fmt::format("{} does not answer ({}); going on without it for a while",
+                                  text(fields, "provider"), text(fields, "message")));
+  }
+  if (name == "llm.alive") {
+    return plain_line(fmt::format("{} answers again", text(fields, "provider")));
+  }
+  if (name == "model.ended") {
+    return plain_line(fmt::format("{} is not asked again: {}", text(fields, "model"),
+                                  text(fields, "message")));
+  }
+  if (name == "models.away") return plain_line(text(fields, "message"));
 }
 
 void Progress::show_step(const Json& fields) {

@@ -22,6 +22,7 @@ class Progress final : public EventSink {
 
  private:
   void show_step(const Json& fields);
+  void show_model(std::string_view name, const Json& fields);
   void live_line(const std::string& text);
   void plain_line(const std::string& text);
 

@@ -52,6 +52,26 @@ std::string flags_line(const std::vector<std::string>& flags) {
   return flags.empty() ? "" : fmt::format("  flags          {}\n", fmt::join(flags, ", "));
 }
 
+// "12 calls, 80000 tokens, 0.3100 USD; 9 kernels, 4 accepted: 0.0775 USD each, 0.2500 USD a 1.0x"
+std::string models_line(const app::OptimizeReport& report) {
+  if (!report.models) return "";
+  const app::ModelCosts& models = *report.models;
+  std::string text =
+      fmt::format("  models         {} calls, {} tokens, {:.4f} USD; {} kernels, {} accepted",
+                  models.calls, models.tokens, models.usd, models.kernels, models.accepted);
+  if (models.accepted > 0) {
+    const auto accepted = static_cast<double>(models.accepted);
+    text += fmt::format(": {:.0f} tokens, {:.4f} USD each",
+                        static_cast<double>(models.tokens) / accepted, models.usd / accepted);
+  }
+  const double gained = report.speedup().value_or(1.0) - 1.0;
+  if (gained > 0) {
+    text += fmt::format("; {:.0f} tokens, {:.4f} USD for each 1.0x gained",
+                        static_cast<double>(models.tokens) / gained, models.usd / gained);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 void print(const std::string& text) {
@@ -68,7 +88,8 @@ std::string optimize_text(const app::OptimizeReport& report) {
       fmt::format("{} steps in {:.1f} s ({}): {} judged, {} accepted{}", report.steps,
                   report.wall_s, report.ended, report.evaluated, report.accepted, rejected);
   if (report.node == 0) {
-    return fmt::format("{}: no kernel was accepted.\n  {}\n", report.problem, counts);
+    return fmt::format("{}: no kernel was accepted.\n  {}\n{}", report.problem, counts,
+                       models_line(report));
   }
   std::string text = fmt::format("{} on {}: node {} accepted under {}\n", report.problem,
                                  report.target, report.node, report.precision);
@@ -81,6 +102,7 @@ std::string optimize_text(const app::OptimizeReport& report) {
   text += case_lines(report.cases);
   text += flags_line(report.flags);
   text += fmt::format("  search         {}, seed {}\n", counts, report.seed);
+  text += models_line(report);
   text += fmt::format("  kernel         {}\n", report.kernel_path);
   return text;
 }

@@ -7,8 +7,10 @@
 
 #include "base/json.hpp"
 #include "domain/evaluation.hpp"
+#include "domain/kernel_profile.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
+#include "domain/roofline.hpp"
 
 namespace ke {
 namespace {
@@ -225,6 +227,37 @@ TEST(MachineProfileCodec, ComesBackAndRefusesNonsense) {
   EXPECT_EQ(dump_json(encode(*back)), dump_json(json));
   json["bandwidth_all"] = 0;
   EXPECT_FALSE(decode_machine_profile(json));
+}
+
+TEST(KernelProfileCodec, ComesBackWithWhatIsMissing) {
+  KernelProfile profile;
+  profile.vector_instructions = 12;
+  profile.spills = 0;
+  profile.hot_loop = {"vaddps %ymm0,%ymm1,%ymm1"};
+  profile.missing["cycles_per_iteration"] = "llvm-mca is not installed";
+  Json json = encode(profile);
+  const Result<KernelProfile> back = decode_kernel_profile(json);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(dump_json(encode(*back)), dump_json(json));
+  EXPECT_FALSE(back->scalar_instructions);
+  json["guess"] = 1;
+  EXPECT_FALSE(decode_kernel_profile(json));
+}
+
+TEST(Roofline, HasASideForBytesAndOneForOperations) {
+  MachineProfile machine;
+  machine.bandwidth_all = 1e10;
+  machine.bandwidth_llc_all = 4e10;
+  machine.flops_f32_all = 1e11;
+  Problem problem;
+  problem.inputs = {{"x", ir::DType::float32, {1000}, {1}, ir::InputKind::argument}};
+  problem.outputs = {{"y", ir::DType::float32, {1500}, {1}, ir::InputKind::argument}};
+  problem.flops = 5000;
+  EXPECT_DOUBLE_EQ(roofline(problem, machine, true).moving_ns, 1000);
+  EXPECT_DOUBLE_EQ(roofline(problem, machine, false).moving_ns, 250);
+  EXPECT_DOUBLE_EQ(roofline(problem, machine, true).computing_ns, 50);
+  problem.flops = 0;
+  EXPECT_EQ(roofline(problem, machine, true).computing_ns, 0);
 }
 
 TEST(Fitness, RanksAlikeWhicheverBaselineWasTimed) {

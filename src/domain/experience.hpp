@@ -43,6 +43,8 @@ struct RunRow {
   RunId id;
   Scope scope;
   std::string config;  // JSON of the options, as search::encode writes them
+  // JSON of what a replay needs beside the rows: problem and machine. Kept once; empty: unknown.
+  std::string description = {};
   uint64_t seed = 0;
   int64_t started_utc_ms = 0;
   // Of the latest end; a resumed run ends more than once. Absent while running or after a kill.
@@ -69,6 +71,7 @@ struct NodeRow {
   Digest normalised_digest;  // without comments and layout: equal means the same kernel
   std::string plan;          // JSON of the genome; empty when the source has none
   std::string note;          // one line: what changed
+  PromptId prompt = {};      // a model's answer to it holds the source; 0: no model wrote it
 };
 
 struct EvaluationRow {
@@ -80,6 +83,47 @@ struct EvaluationRow {
   EvaluationId reused_from;  // of an equal source in an earlier run; 0 when judged here
   Verdict verdict = Verdict::crashed;
   std::optional<double> fitness;  // ranking_fitness(); accepted only
+};
+
+// What a language model is asked, as it is sent. Inserted before the call.
+struct PromptRow {
+  PromptId id;
+  RunId run;
+  int64_t step = 0;      // nodes of the run at that moment
+  int64_t consumed = 0;  // results the run had taken into account by then
+  PromptId follows;      // the prompt whose answer had a fault: the conversation goes on
+  std::string style;     // the proposer: "llm", "strategist"
+  std::string model;     // "openai:NAME"
+  NodeKind kind = NodeKind::draft;
+  Memory memory = Memory::parents;
+  std::vector<NodeId> parents;
+  Digest digest;         // of stable part and messages
+  Digest stable_digest;
+  std::string stable;    // the part that many prompts share; stores keep it once
+  std::string request;   // JSON of the rest: messages and options
+};
+
+// What came back: an answer, or why there was none. A prompt with a row here is never asked again.
+struct AnswerRow {
+  AnswerId id;
+  PromptId prompt;
+  int64_t consumed = 0;  // as in PromptRow, when it came
+  bool early = false;    // a complete block while the model went on writing; another row may follow
+  std::string outcome;   // JSON: text, finish, usage, money and time, or the failure
+  std::string fault;     // why no kernel could be read out of it, for the next prompt; may be empty
+};
+
+struct ExchangeRow {
+  PromptRow prompt;
+  std::vector<AnswerRow> answers;  // in order; none while the model thinks
+};
+
+// The order in which the rows of a run were inserted.
+enum class JournalKind : uint8_t { node, evaluation, prompt, answer };
+struct JournalRow {
+  JournalKind kind = JournalKind::node;
+  int64_t row = 0;  // the row's id
+  bool operator==(const JournalRow&) const = default;
 };
 
 // One change of a statistic: `name` of `node` is `value` from `step` on, until a later row.
@@ -99,3 +143,6 @@ inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::NodeKind>{"s
 template <>
 inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::Memory>{"nothing", "parents",
                                                                             "siblings", "both"};
+template <>
+inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::JournalKind>{
+    "node", "evaluation", "prompt", "answer"};

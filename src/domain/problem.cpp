@@ -142,4 +142,57 @@ Result<Draw> decode_draw(const Json& json) {
   return draw;
 }
 
+namespace {
+
+Json encode_specs(const std::vector<TensorSpec>& specs) {
+  Json list = Json::array();
+  for (const TensorSpec& spec : specs) list.push_back(encode(spec));
+  return list;
+}
+
+Result<std::vector<TensorSpec>> decode_specs(Fields& fields, const char* key) {
+  std::vector<TensorSpec> specs;
+  for (const Json& spec : TRY(fields.get<Json>(key))) {
+    specs.push_back(TRY(decode_tensor_spec(spec)));
+  }
+  return specs;
+}
+
+}  // namespace
+
+Json encode(const Problem& problem) {
+  return Json{{"name", problem.name},
+              {"digest", problem.digest.hex()},
+              {"inputs", encode_specs(problem.inputs)},
+              {"outputs", encode_specs(problem.outputs)},
+              {"graph", problem.graph ? ir::encode(*problem.graph) : Json(nullptr)},
+              {"graph_error", problem.graph_error},
+              {"float64_truth", problem.float64_truth},
+              {"longest_reduction", problem.longest_reduction},
+              {"flops", problem.flops},
+              {"unit_roundoff", problem.unit_roundoff},
+              {"flags", problem.flags}};
+}
+
+Result<Problem> decode_problem(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "the problem"));
+  Problem problem;
+  problem.name = TRY(fields.get<std::string>("name"));
+  const auto digest = parse_digest(TRY(fields.get<std::string>("digest")));
+  if (!digest) return Error{Errc::invalid, "the problem's digest is none"};
+  problem.digest = *digest;
+  problem.inputs = TRY(decode_specs(fields, "inputs"));
+  problem.outputs = TRY(decode_specs(fields, "outputs"));
+  const Json graph = TRY(fields.get<Json>("graph"));
+  if (!graph.is_null()) problem.graph = TRY(ir::graph_from_json(graph));
+  problem.graph_error = TRY(fields.get<std::string>("graph_error"));
+  problem.float64_truth = TRY(fields.get<bool>("float64_truth"));
+  problem.longest_reduction = TRY(fields.get<int64_t>("longest_reduction"));
+  problem.flops = TRY(fields.get<int64_t>("flops"));
+  problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
+  problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
+  TRY(fields.finish());
+  return problem;
+}
+
 }  // namespace ke

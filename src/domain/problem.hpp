@@ -73,6 +73,10 @@ Result<TensorSpec> decode_tensor_spec(const Json& json);
 Json encode(const Draw& draw);
 Result<Draw> decode_draw(const Json& json);
 
+// Without the path, which is another one elsewhere.
+Json encode(const Problem& problem);
+Result<Problem> decode_problem(const Json& json);
+
 }  // namespace ke
 
 template <>

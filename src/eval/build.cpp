@@ -8,14 +8,10 @@
 
 #include "base/digest.hpp"
 #include "base/json.hpp"
-#include "embedded/ke_kernel_header.hpp"
-#include "os/process.hpp"
-#include "os/sandbox.hpp"
+#include "eval/build_room.hpp"
 
 namespace ke {
 namespace {
-
-constexpr std::string_view kWork = "/work";  // the source's folder inside the room
 
 Evaluation failure(Verdict verdict, std::string detail, std::string diagnostics = {}) {
   Evaluation evaluation;
@@ -23,12 +19,6 @@ Evaluation failure(Verdict verdict, std::string detail, std::string diagnostics 
   evaluation.detail = std::move(detail);
   evaluation.diagnostics = std::move(diagnostics);
   return evaluation;
-}
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
 }
 
 // The first lines say most; the end may hold the linker's words. Both are kept.
@@ -150,36 +140,11 @@ Result<Artifact> Builder::build(const std::string& source) const {
 
 Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecipe& recipe,
                                      const std::filesystem::path& library) const {
-  const os::TemporaryDirectory work = TRY(os::TemporaryDirectory::create("kernelevolve-build"));
-  const std::filesystem::path source_path = work.path() / recipe.source_name;
-  const std::filesystem::path output_path = work.path() / recipe.output_name;
-  TRY(os::make_directories(work.path() / "kernelevolve"));
-  TRY(os::write_file_atomically(work.path() / "kernelevolve" / "kernel.h", embedded::kernel_h));
-  TRY(os::write_file_atomically(source_path, source));
-
-  os::RoomOptions room_options;
-  room_options.paths = os::toolchain_paths();
-  room_options.paths.push_back({work.path().string(), std::string(kWork), true, false});
-  room_options.system_calls = os::SystemCalls::build;
-  room_options.memory_bytes = options_.limits.compile_memory_bytes;
-  room_options.processes_max = 64;
-  const os::Room room = TRY(os::Room::prepare(room_options));
-
-  os::RunOptions run;
-  run.process.argv = recipe.command;
-  for (std::string& word : run.process.argv) {
-    replace_all(word, "{source}", fmt::format("{}/{}", kWork, recipe.source_name));
-    replace_all(word, "{output}", fmt::format("{}/{}", kWork, recipe.output_name));
-  }
-  run.process.environment = os::minimal_environment();
-  run.process.environment.push_back(fmt::format("CPATH={}", kWork));
-  run.process.working_directory = kWork;
-  run.process.room = &room;
-  run.time_max = options_.limits.compile_max;
-  run.output_bytes_max = 4 * options_.limits.diagnostic_bytes_max;
-  run.started = [this](pid_t group) { options_.timing_lock->add_group(group); };
-  run.ending = [this](pid_t group) { options_.timing_lock->remove_group(group); };
-  const os::RunResult ran = TRY(os::run(run).context("cannot run the compiler"));
+  BuildRoom room = TRY(BuildRoom::create(source, recipe, options_.limits, *options_.timing_lock));
+  const std::filesystem::path output_path = room.output_path();
+  const os::RunResult ran =
+      TRY(room.run(recipe.command, 4 * options_.limits.diagnostic_bytes_max)
+              .context("cannot run the compiler"));
 
   const std::string diagnostics =
       capped(ran.error + ran.output, options_.limits.diagnostic_bytes_max);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "ir/needed.hpp"
+#include "domain/roofline.hpp"
 
 namespace ke {
 namespace {
@@ -26,29 +26,7 @@ bool picks(const ir::Graph& graph) {
   });
 }
 
-// Of the inputs that some output depends on.
-int64_t needed_input_bytes(const Problem& problem) {
-  if (!problem.graph) return problem.input_bytes();
-  const ir::Graph& graph = *problem.graph;
-  const ir::Needed needed = ir::needed_by_outputs(graph);
-  int64_t bytes = 0;
-  for (size_t i = 0; i < problem.inputs.size() && i < graph.inputs.size(); ++i) {
-    if (needed.values[static_cast<size_t>(graph.inputs[i].value.index)]) {
-      bytes += problem.inputs[i].bytes();
-    }
-  }
-  return bytes;
-}
-
-bool has_empty_argument(const Problem& problem) {
-  return std::any_of(problem.inputs.begin(), problem.inputs.end(), [](const TensorSpec& spec) {
-    return spec.kind == ir::InputKind::argument && spec.elements() == 0;
-  });
-}
-
-int64_t time_ns(double work, double rate) {
-  return static_cast<int64_t>(std::ceil(work / rate * 1e9));
-}
+int64_t whole_ns(double ns) { return static_cast<int64_t>(std::ceil(ns)); }
 
 }  // namespace
 
@@ -60,16 +38,8 @@ int64_t bytes_that_must_move(const Problem& problem) {
 }
 
 int64_t physical_floor_ns(const Problem& problem, const MachineProfile& machine, bool cold) {
-  const int64_t moved = has_empty_argument(problem)
-                            ? problem.output_bytes()
-                            : needed_input_bytes(problem) + problem.output_bytes();
-  const double bytes = static_cast<double>(moved);
-  const double bandwidth =
-      cold ? machine.bandwidth_all : std::max(machine.bandwidth_llc_all, machine.bandwidth_all);
-  const int64_t moving = time_ns(bytes, bandwidth);
-  const int64_t computing =
-      time_ns(static_cast<double>(problem.minimal_flops()), machine.flops_f32_all);
-  return std::max<int64_t>({1, moving, computing});
+  const Roofline roof = roofline(problem, machine, cold);
+  return std::max<int64_t>(1, whole_ns(std::max(roof.moving_ns, roof.computing_ns)));
 }
 
 // Measured bandwidths may have been taken beside other work, so they are tripled. Data that fits

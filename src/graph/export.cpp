@@ -9,7 +9,7 @@
 namespace ke {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 
 Json ids_of(const std::vector<NodeId>& ids) {
   Json list = Json::array();
@@ -35,7 +35,8 @@ Result<Json> encode_header(const GraphReader& graph, const RunRow& run) {
               {"seed", run.seed},
               {"started_utc_ms", run.started_utc_ms},
               {"ended_utc_ms", run.ended_utc_ms ? Json(*run.ended_utc_ms) : Json(nullptr)},
-              {"end_reason", run.end_reason}};
+              {"end_reason", run.end_reason},
+              {"description", TRY(embedded(run.description))}};
 }
 
 Result<Json> encode_node(const GraphReader& graph, const NodeRow& node) {
@@ -57,7 +58,33 @@ Result<Json> encode_node(const GraphReader& graph, const NodeRow& node) {
               {"source_digest", node.source_digest.hex()},
               {"normalised_digest", node.normalised_digest.hex()},
               {"plan", TRY(embedded(node.plan))},
+              {"prompt", node.prompt ? Json(node.prompt.value) : Json()},
               {"evaluations", std::move(evaluations)}};
+}
+
+Result<Json> encode_exchange(const ExchangeRow& row) {
+  const PromptRow& prompt = row.prompt;
+  Json answers = Json::array();
+  for (const AnswerRow& answer : row.answers) {
+    answers.push_back({{"id", answer.id.value},
+                       {"consumed", answer.consumed},
+                       {"early", answer.early},
+                       {"outcome", TRY(embedded(answer.outcome))},
+                       {"fault", answer.fault}});
+  }
+  return Json{{"id", prompt.id.value},
+              {"step", prompt.step},
+              {"consumed", prompt.consumed},
+              {"follows", prompt.follows ? Json(prompt.follows.value) : Json()},
+              {"style", prompt.style},
+              {"model", prompt.model},
+              {"kind", enum_name(prompt.kind)},
+              {"memory", enum_name(prompt.memory)},
+              {"parents", ids_of(prompt.parents)},
+              {"digest", prompt.digest.hex()},
+              {"stable", prompt.stable_digest.hex()},
+              {"request", TRY(embedded(prompt.request))},
+              {"answers", std::move(answers)}};
 }
 
 Json encode_statistic(const StatisticRow& row) {
@@ -76,6 +103,16 @@ Result<Json> export_run(const GraphReader& graph, RunId run) {
   json["statistics"] = Json::array();
   for (const StatisticRow& row : TRY(graph.statistics(run))) {
     json["statistics"].push_back(encode_statistic(row));
+  }
+  json["prompts"] = Json::array();
+  json["texts"] = Json::object();
+  for (const ExchangeRow& row : TRY(graph.exchanges(run))) {
+    json["prompts"].push_back(TRY(encode_exchange(row)));
+    json["texts"][row.prompt.stable_digest.hex()] = row.prompt.stable;
+  }
+  json["journal"] = Json::array();
+  for (const JournalRow& row : TRY(graph.journal(run))) {
+    json["journal"].push_back(Json::array({enum_name(row.kind), row.row}));
   }
   return json;
 }

@@ -173,6 +173,20 @@ Result<std::vector<StatisticRow>> GraphReader::statistics(RunId run,
   return rows;
 }
 
+Result<std::vector<ExchangeRow>> GraphReader::exchanges(RunId run) const {
+  return store_.exchanges({.run = run});
+}
+
+Result<ExchangeRow> GraphReader::exchange(PromptId id) const {
+  std::vector<ExchangeRow> rows = TRY(store_.exchanges({.prompt = id}));
+  if (rows.empty()) return not_found("prompt", id.value);
+  return std::move(rows.front());
+}
+
+Result<std::vector<JournalRow>> GraphReader::journal(RunId run) const {
+  return store_.journal(run);
+}
+
 // --- Writing ------------------------------------------------------------------------------------
 
 Result<ProblemId> ExperienceGraph::add_problem(const ProblemRow& row) {
@@ -205,6 +219,14 @@ Result<EvaluationId> ExperienceGraph::add_evaluation(NodeId node, const Evaluati
 
 Result<void> ExperienceGraph::add_statistics(RunId run, std::span<const StatisticRow> changes) {
   return writer_.insert(run, changes);
+}
+
+Result<PromptId> ExperienceGraph::add_prompt(const PromptRow& row) {
+  return PromptId{TRY(writer_.insert(row))};
+}
+
+Result<AnswerId> ExperienceGraph::add_answer(const AnswerRow& row) {
+  return AnswerId{TRY(writer_.insert(row))};
 }
 
 }  // namespace ke

@@ -66,6 +66,10 @@ class GraphReader {
   Result<std::optional<NodeEvaluation>> find_duplicate(const Scope& scope,
                                                        const Digest& normalised) const;
 
+  Result<std::vector<ExchangeRow>> exchanges(RunId run) const;   // in the order of asking
+  Result<ExchangeRow> exchange(PromptId id) const;                // Errc::not_found
+  Result<std::vector<JournalRow>> journal(RunId run) const;
+
   // Statistics of a run as they were at the end of a step (all when absent), one row each.
   Result<std::vector<StatisticRow>> statistics(RunId run,
                                                std::optional<int64_t> as_of_step = {}) const;
@@ -87,6 +91,8 @@ class ExperienceGraph final : public GraphReader {
                                       std::string_view effort, EvaluationId reused_from = {},
                                       std::span<const StatisticRow> changes = {});
   Result<void> add_statistics(RunId run, std::span<const StatisticRow> changes);
+  Result<PromptId> add_prompt(const PromptRow& row);
+  Result<AnswerId> add_answer(const AnswerRow& row);
 
  private:
   Store& writer_;
@@ -94,7 +100,9 @@ class ExperienceGraph final : public GraphReader {
 
 // --- Views for people and programs --------------------------------------------------------------
 
-// {"schema","run","problem","nodes":[{…,"evaluations":[…]}],"statistics":[…]}: for `graph export`.
+// {"schema","run","problem","nodes":[{…,"evaluations":[…]}],"statistics":[…],"texts":{digest:…},
+// "prompts":[{…,"answers":[…]}],"journal":[["node",id],…],"description"}: for `graph export`. It
+// holds what `replay` needs (graph/recording.hpp reads it back).
 Result<Json> export_run(const GraphReader& graph, RunId run);
 // The same as one JSON line a row, so that memory stays flat: the first line is the run.
 Result<void> export_run_lines(const GraphReader& graph, RunId run,

@@ -301,6 +301,72 @@ std::string_view operation_of(const Node& node) {
   std::string_view name = node.op;
   if (const size_t space = name.find('.'); space != name.npos) name.remove_prefix(space + 1);
   return name.substr(0, name.find('.'));
+
+namespace {
+
+Json write_number(double value) {
+  if (std::isnan(value)) return {{"float", "nan"}};
+  if (std::isinf(value)) return {{"float", value > 0 ? "inf" : "-inf"}};
+  return value;
+}
+
+Json write_arg(const Arg& arg);
+
+struct ArgWriter {
+  Json operator()(std::monostate) const { return nullptr; }
+  Json operator()(ValueId id) const { return {{"value", id.index}}; }
+  Json operator()(bool value) const { return value; }
+  Json operator()(int64_t value) const { return value; }
+  Json operator()(double value) const { return write_number(value); }
+  Json operator()(const std::string& text) const { return {{"str", text}}; }
+  Json operator()(const std::vector<Arg>& items) const {
+    Json list = Json::array();
+    for (const Arg& item : items) list.push_back(write_arg(item));
+    return list;
+  }
+};
+
+Json write_arg(const Arg& arg) { return std::visit(ArgWriter{}, arg.data); }
+
+Json write_value(const Value& value) {
+  Json json{{"name", value.name},
+            {"dtype", enum_name(value.dtype)},
+            {"shape", value.shape},
+            {"strides", value.strides}};
+  if (!value.is_constant) return json;
+  json["constant"] = Json::array();
+  for (const double number : value.constant) json["constant"].push_back(write_number(number));
+  return json;
+}
+
+Json write_node(const Node& node) {
+  Json json{{"op", node.op},
+            {"args", Json::array()},
+            {"kwargs", Json::array()},
+            {"results", Json::array()}};
+  for (const Arg& arg : node.args) json["args"].push_back(write_arg(arg));
+  for (const NamedArg& kwarg : node.kwargs) {
+    json["kwargs"].push_back(Json::array({kwarg.name, write_arg(kwarg.value)}));
+  }
+  for (const ValueId id : node.results) json["results"].push_back(id.index);
+  return json;
+}
+
+}  // namespace
+
+Json encode(const Graph& graph) {
+  Json json{{"values", Json::array()},
+            {"inputs", Json::array()},
+            {"nodes", Json::array()},
+            {"outputs", Json::array()}};
+  for (const Value& value : graph.values) json["values"].push_back(write_value(value));
+  for (const GraphInput& input : graph.inputs) {
+    const std::string_view kind = kInputKinds[static_cast<size_t>(input.kind)];
+    json["inputs"].push_back({{"value", input.value.index}, {"kind", kind}});
+  }
+  for (const Node& node : graph.nodes) json["nodes"].push_back(write_node(node));
+  for (const ValueId id : graph.outputs) json["outputs"].push_back(id.index);
+  return json;
 }
 
 std::string print(const Graph& graph) {

@@ -68,6 +68,7 @@ struct Graph {
 };
 
 Result<Graph> graph_from_json(const Json& json);
+Json encode(const Graph& graph);  // what graph_from_json reads
 std::string print(const Graph& graph);  // one line a node, for people and goldens
 
 const Value& value_of(const Graph& graph, ValueId id);

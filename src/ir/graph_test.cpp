@@ -40,6 +40,14 @@ TEST(Graph, ReadsEveryKindOfArgument) {
             "return %y\n");
 }
 
+TEST(Graph, WhatIsWrittenIsReadAgain) {
+  const Graph graph = graph_from_json(good()).value();
+  const Json written = encode(graph);
+  const Graph again = graph_from_json(written).value();
+  EXPECT_EQ(print(again), print(graph));
+  EXPECT_EQ(encode(again), written);
+}
+
 TEST(Graph, RefusesAValueUsedBeforeItIsDefined) {
   Json json = good();
   json["nodes"][0]["args"][0]["value"] = 2;

@@ -2,8 +2,10 @@
 #include "llm/exchange.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <system_error>
@@ -45,19 +47,9 @@ Result<E> decode_enum(Fields& fields, const char* key) {
 }
 
 Result<Digest> decode_digest(Fields& fields, const char* key) {
-  const std::string hex = TRY(fields.get<std::string>(key));
-  Digest digest;
-  const auto nibble = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  bool good = hex.size() == 2 * digest.bytes.size();
-  for (size_t i = 0; good && i < digest.bytes.size(); ++i) {
-    const int high = nibble(hex[2 * i]), low = nibble(hex[2 * i + 1]);
-    good = high >= 0 && low >= 0;
-    digest.bytes[i] = static_cast<uint8_t>(high * 16 + low);
-  }
-  if (!good) return Error{Errc::invalid, fmt::format("'{}' is not a digest", key)};
-  return digest;
+  const std::optional<Digest> digest = parse_digest(TRY(fields.get<std::string>(key)));
+  if (!digest) return Error{Errc::invalid, fmt::format("'{}' is not a digest", key)};
+  return *digest;
 }
 
 Result<Outcome> decode_completion(const Json& json, const std::string& provider) {
@@ -84,6 +76,20 @@ Result<Outcome> decode_failure(const Json& json) {
   if (usage != nullptr) failure.usage = TRY(decode_usage(*usage));
   TRY(fields.finish());
   return Outcome(std::move(failure));
+}
+
+Json encode_messages(const std::vector<Message>& messages) {
+  Json list = Json::array();
+  for (const Message& message : messages) {
+    list.push_back({{"role", enum_name(message.role)}, {"text", message.text}});
+  }
+  return list;
+}
+
+int64_t first_different_line(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  const auto at = std::mismatch(a.begin(), a.begin() + static_cast<int64_t>(most), b.begin()).first;
+  return 1 + std::count(a.begin(), at, '\n');
 }
 
 Result<std::vector<Message>> decode_messages(Fields& fields) {
@@ -153,30 +159,73 @@ class RecordingProvider final : public Provider {
 
 }  // namespace
 
+Json encode_request(const CompletionRequest& request) {
+  Json json{{"messages", encode_messages(request.messages)},
+            {"output_tokens_max", request.output_tokens_max}};
+  if (request.temperature) json["temperature"] = *request.temperature;
+  return json;
+}
+
+Result<CompletionRequest> decode_request(const Json& json, std::string stable) {
+  Fields fields = TRY(Fields::of(json, "the request"));
+  CompletionRequest request;
+  request.stable = std::move(stable);
+  request.messages = TRY(decode_messages(fields));
+  request.output_tokens_max = TRY(fields.get<int64_t>("output_tokens_max"));
+  if (fields.find("temperature") != nullptr) {
+    request.temperature = TRY(fields.get<double>("temperature"));
+  }
+  TRY(fields.finish());
+  return request;
+}
+
+Json encode_outcome(const Outcome& outcome) {
+  if (outcome) {
+    return {{"answer",
+             {{"text", outcome->text},
+              {"finish", enum_name(outcome->finish)},
+              {"usage", encode(outcome->usage)},
+              {"elapsed_ns", outcome->elapsed.count()}}}};
+  }
+  const Failure& failure = outcome.error();
+  Json json{{"kind", enum_name(failure.kind)},
+            {"message", failure.message},
+            {"usage", encode(failure.usage)}};
+  if (failure.context_tokens_max) json["context_tokens_max"] = *failure.context_tokens_max;
+  return {{"failure", std::move(json)}};
+}
+
+Result<Outcome> decode_outcome(const Json& json, const std::string& provider) {
+  Fields fields = TRY(Fields::of(json, "the exchange"));
+  const Json* answer = fields.find("answer");
+  const Json* failure = fields.find("failure");
+  if ((answer == nullptr) == (failure == nullptr)) {
+    return Error{Errc::invalid, "the exchange needs either 'answer' or 'failure'"};
+  }
+  return answer != nullptr ? decode_completion(*answer, provider) : decode_failure(*failure);
+}
+
+std::string difference(const CompletionRequest& asked, const Digest& recorded_stable,
+                       const std::vector<Message>& recorded) {
+  if (digest_of(asked.stable) != recorded_stable) return "the stable part differs";
+  const size_t most = std::max(asked.messages.size(), recorded.size());
+  for (size_t i = 0; i < most; ++i) {
+    if (i >= asked.messages.size()) return fmt::format("message {} is missing now", i + 1);
+    if (i >= recorded.size()) return fmt::format("message {} is new", i + 1);
+    if (asked.messages[i] == recorded[i]) continue;
+    return fmt::format("message {} differs from line {} on", i + 1,
+                       first_different_line(asked.messages[i].text, recorded[i].text));
+  }
+  return "nothing differs";
+}
+
 Json encode(const Exchange& exchange) {
-  Json messages = Json::array();
-  for (const Message& message : exchange.messages) {
-    messages.push_back({{"role", enum_name(message.role)}, {"text", message.text}});
-  }
-  Json json{{"schema", 1},
-            {"prompt", exchange.prompt.hex()},
-            {"stable", exchange.stable.hex()},
-            {"messages", std::move(messages)},
-            {"provider", exchange.provider}};
-  if (exchange.outcome) {
-    json["answer"] = {{"text", exchange.outcome->text},
-                      {"finish", enum_name(exchange.outcome->finish)},
-                      {"usage", encode(exchange.outcome->usage)},
-                      {"elapsed_ns", exchange.outcome->elapsed.count()}};
-    return json;
-  }
-  const Failure& failure = exchange.outcome.error();
-  json["failure"] = {{"kind", enum_name(failure.kind)},
-                     {"message", failure.message},
-                     {"usage", encode(failure.usage)}};
-  if (failure.context_tokens_max) {
-    json["failure"]["context_tokens_max"] = *failure.context_tokens_max;
-  }
+  Json json = encode_outcome(exchange.outcome);
+  json["schema"] = 1;
+  json["prompt"] = exchange.prompt.hex();
+  json["stable"] = exchange.stable.hex();
+  json["messages"] = encode_messages(exchange.messages);
+  json["provider"] = exchange.provider;
   return json;
 }
 
@@ -190,14 +239,9 @@ Result<Exchange> decode_exchange(const Json& json) {
   exchange.stable = TRY(decode_digest(fields, "stable"));
   exchange.messages = TRY(decode_messages(fields));
   exchange.provider = TRY(fields.get<std::string>("provider"));
-  const Json* answer = fields.find("answer");
-  const Json* failure = fields.find("failure");
+  for (const char* key : {"answer", "failure"}) fields.find(key);
   TRY(fields.finish());
-  if ((answer == nullptr) == (failure == nullptr)) {
-    return Error{Errc::invalid, "the exchange needs either 'answer' or 'failure'"};
-  }
-  exchange.outcome = TRY(answer != nullptr ? decode_completion(*answer, exchange.provider)
-                                           : decode_failure(*failure));
+  exchange.outcome = TRY(decode_outcome(json, exchange.provider));
   return exchange;
 }
 

@@ -20,6 +20,17 @@ struct Exchange {
   Outcome outcome = Failure{};
 };
 
+// The parts of it, for other journals of ours. A request's stable part is kept apart, since many
+// share it. An outcome is {"answer": {…}} or {"failure": {…}}; other keys are not looked at.
+Json encode_request(const CompletionRequest& request);
+Result<CompletionRequest> decode_request(const Json& json, std::string stable);
+Json encode_outcome(const Outcome& outcome);
+Result<Outcome> decode_outcome(const Json& json, const std::string& provider);
+
+// Where a request differs from a recorded one, as the end of a sentence.
+std::string difference(const CompletionRequest& asked, const Digest& recorded_stable,
+                       const std::vector<Message>& recorded);
+
 Json encode(const Exchange& exchange);
 Result<Exchange> decode_exchange(const Json& json);
 

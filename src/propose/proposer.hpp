@@ -17,6 +17,7 @@
 #include "base/rng.hpp"
 #include "domain/evaluation.hpp"
 #include "domain/experience.hpp"
+#include "domain/kernel_profile.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
 #include "graph/graph.hpp"
@@ -29,6 +30,7 @@ namespace ke {
 struct ParentView {
   NodeRow node;
   std::optional<Evaluation> evaluation;  // absent while it is being judged
+  std::optional<KernelProfile> profile;  // absent when nobody took one
 };
 
 // What a proposer works with. All references outlive the call.

@@ -78,7 +78,7 @@ class ContextFixture {
     for (size_t i = 0; i < parent_sources.size(); ++i) {
       NodeRow node{.id = NodeId{static_cast<int64_t>(i) + 1}, .source = parent_sources[i]};
       if (i < parent_plans.size()) node.plan = parent_plans[i];
-      context.parents.push_back({std::move(node), std::nullopt});
+      context.parents.push_back({std::move(node), std::nullopt, std::nullopt});
     }
     return context;
   }

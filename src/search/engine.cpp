@@ -11,6 +11,9 @@
 namespace ke {
 namespace {
 
+// How long a wait for models lasts at most, before the end rules are asked again.
+constexpr Milliseconds kModelWait{100};
+
 template <class Infos>
 std::string names_of(const Infos& infos) {
   std::string text;
@@ -30,7 +33,8 @@ Engine::Engine(const SearchDependencies& dependencies, const SearchOptions& opti
       options_(options),
       rng_(Rng(options.seed).split("search")),
       began_(dependencies.clock.now()),
-      bandit_(static_cast<int>(options.proposers.size())),
+      bandit_(0),
+      model_bandit_(0),
       pipeline_(dependencies.evaluator) {}
 
 Result<std::unique_ptr<Engine>> Engine::create(const SearchDependencies& dependencies,
@@ -45,7 +49,17 @@ Result<std::unique_ptr<Engine>> Engine::create(const SearchDependencies& depende
                                             names_of(dependencies.proposers))};
   }
   std::vector<Arm> arms;
+  std::vector<ModelArm> model_arms;
   for (const std::string& name : options.proposers) {
+    if (const std::optional<ModelStyle> style = style_of(name)) {
+      if (!dependencies.models || !dependencies.tasks) {
+        return Error{Errc::invalid,
+                     fmt::format("the proposer '{}' needs a language model; name one", name)};
+      }
+      const auto count = static_cast<int>(dependencies.models->list().size());
+      for (int model = 0; model < count; ++model) model_arms.push_back({*style, model});
+      continue;
+    }
     const auto found = std::ranges::find(dependencies.proposers, name, &ProposerInfo::name);
     if (found == dependencies.proposers.end()) {
       return Error{Errc::invalid, fmt::format("there is no proposer '{}'; choose from: {}", name,
@@ -55,7 +69,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const SearchDependencies& depende
   }
   std::unique_ptr<Engine> engine(new Engine(dependencies, options));
   engine->policy_ = policy->make();
+  engine->bandit_ = Bandit(static_cast<int>(arms.size()));
   engine->arms_ = std::move(arms);
+  engine->use_models(std::move(model_arms));
   return engine;
 }
 
@@ -64,11 +80,23 @@ Result<EndReason> Engine::loop() {
     if (const std::optional<EndReason> reason = end_of(progress(), options_)) return *reason;
     // In this order, so that nothing is proposed while the judge times: a proposal takes
     // milliseconds, a judgement a hundred times as long, and builds are frozen while it times.
+    const size_t before = journal_size();
+    TRY(take_answers());
+    TRY(ask());
     TRY(fill());
     dispatch();
-    if (in_flight_.empty()) return EndReason::exhausted;
-    TRY(consume());
+    if (in_flight_.empty() && unanswered_.empty()) return EndReason::exhausted;
+    if (!in_flight_.empty() && allows(JournalKind::evaluation)) {
+      TRY(consume());
+    } else if (dependencies_.models && journal_size() == before) {
+      TRY(dependencies_.models->wait(kModelWait));
+    }
   }
+}
+
+size_t Engine::journal_size() const {
+  return rows_.size() + asked_.size() +
+         static_cast<size_t>(consumed() + answers_count_ + spent_count_);
 }
 
 // Has the oldest candidate judged. Reused ones need no judge.
@@ -100,17 +128,23 @@ void Engine::account(int position, const Evaluation& evaluation, bool reused) {
   ++verdicts_[evaluation.verdict];
   ++(reused ? reused_judged_ : fresh_judged_);
   const std::optional<double> figure = ranking_fitness(evaluation);
+  const NodeRow& row = rows_[static_cast<size_t>(position)];
+  if (row.prompt && evaluation.verdict == Verdict::accepted) ++spending_.accepted;
   if (!reused) {
-    const std::string& proposer = rows_[static_cast<size_t>(position)].proposer;
+    const std::string& proposer = row.proposer;
     const auto arm =
         std::ranges::find(arms_, proposer, [](const Arm& each) { return each.info->name; });
     // What the first accepted node gained is unknown: there is nothing to compare it with.
     const double before = best_fitness_.value_or(figure.value_or(1.0));
     const double gain = figure ? std::max(0.0, std::log(*figure / before)) : 0.0;
     const auto spent_ms = std::max<int64_t>(evaluation.build_ms + evaluation.judge_ms, 1);
+    const double seconds = static_cast<double>(spent_ms) * 1e-3;
     if (arm != arms_.end()) {
-      bandit_.observe(static_cast<int>(arm - arms_.begin()), gain,
-                      static_cast<double>(spent_ms) * 1e-3);
+      bandit_.observe(static_cast<int>(arm - arms_.begin()), gain, seconds);
+    }
+    const auto asked = asked_.find(row.prompt);
+    if (asked != asked_.end() && asked->second.arm >= 0) {
+      model_bandit_.observe(asked->second.arm, gain, seconds);
     }
     ++steps_since_gain_;
   }
@@ -156,7 +190,8 @@ SearchResult Engine::counts() const {
           .steps = static_cast<int64_t>(population_.individuals.size()),
           .evaluated = fresh_judged_,
           .reused = reused_judged_,
-          .verdicts = verdicts_};
+          .verdicts = verdicts_,
+          .models = spending_};
 }
 
 }  // namespace ke

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "propose/bandit.hpp"
+#include "search/description.hpp"
 #include "search/pipeline.hpp"
 #include "search/policy.hpp"
 #include "search/search.hpp"
@@ -29,6 +30,9 @@ class Engine {
   // Until an end rule applies or nothing is left to propose. A running judgement is finished first.
   Result<EndReason> loop();
 
+  // Ends what models are still writing; an answer that is complete is kept.
+  Result<void> hang_up();
+
   RunId run() const { return run_; }
   SearchResult counts() const;  // everything but best, evaluation and reason
 
@@ -43,6 +47,30 @@ class Engine {
     bool judging = false;
   };
 
+  struct ModelArm {
+    ModelStyle style;
+    int model;
+  };
+  // A prompt that was recorded, and what it takes to read its answer.
+  struct Asked {
+    PromptRow row;
+    Selection selection;
+    int arm = 0;                    // in model_arms_
+    std::optional<ModelTask> task;  // made again when it is needed after a restore
+    bool early = false;             // a block of the answer has been taken already
+    Nanoseconds early_after{0};     // when
+  };
+  // What models have said, on its way into the run.
+  struct Candidate {
+    PromptId prompt;
+    Proposal proposal;
+  };
+  struct FollowUp {
+    PromptId prompt;
+    std::string answer;
+    std::string fault;
+  };
+
   Engine(const SearchDependencies& dependencies, const SearchOptions& options);
 
   // --- engine.cpp: the loop and what results change
@@ -51,6 +79,11 @@ class Engine {
   void account(int position, const Evaluation& evaluation, bool reused);
   void emit_step(int position, const Evaluation& evaluation, bool reused) const;
   Progress progress() const;
+  bool allows(JournalKind next, bool special = false) const {
+    return !dependencies_.pace || dependencies_.pace->allows(next, special);
+  }
+  int64_t consumed() const { return fresh_judged_ + reused_judged_; }
+  size_t journal_size() const;  // grows with every row: a loop in which it does not must wait
 
   // --- engine_propose.cpp: where nodes come from
   Result<void> fill();
@@ -62,8 +95,41 @@ class Engine {
   Result<void> enter(NodeRow row);
   bool draft_phase() const;
 
+  // --- engine_ask.cpp: what models are asked
+  void use_models(std::vector<ModelArm> arms);
+  Result<void> ask();
+  Result<bool> ask_follow_up();
+  Result<bool> ask_new();
+  Result<bool> ask_about(const Selection& selection, const Rng& rng);
+  Result<void> send(Asked asked);
+  bool repeats(const Digest& digest) const;
+  bool has_model(int model) const;
+  bool embedded_may_go();
+  void tell_away();
+
+  // --- engine_answers.cpp: what comes of it
+  Result<void> take_answers(bool enter = true);
+  Result<void> take(ModelEvent event);
+  // The sentence of what is wrong with the answer; empty when a candidate came of it.
+  Result<std::string> read_answer(Asked& asked, const llm::Completion& completion, bool early);
+  void charge(const Asked& asked, const llm::Outcome& outcome, double usd);
+  void tell_answered(const Asked& asked, const ModelEvent& event, const std::string& fault);
+  void note_failure(const Asked& asked, const llm::Failure& failure);
+  void end_model(int model, const std::string& message);
+  Result<void> enter_candidates();
+
   // --- engine_restore.cpp
+  struct AnswerAgain {
+    AnswerRow row;
+    llm::Outcome outcome;
+    double usd;
+  };
+  Result<std::vector<AnswerAgain>> recall_exchanges(RunId run);
+  Result<void> restore_exchanges(const std::vector<AnswerAgain>& answers);
+  Asked asked_again(const PromptRow& row) const;
+  Result<const ModelTask*> task_of(Asked& asked) const;
   Result<Scope> scope() const;
+  RunDescription describe() const;
   void adopt(const NodeRow& row);
 
   Individual& at(int position) { return population_.individuals[static_cast<size_t>(position)]; }
@@ -78,6 +144,9 @@ class Engine {
   std::unique_ptr<Policy> policy_;
   std::vector<Arm> arms_;
   Bandit bandit_;
+  std::vector<ModelArm> model_arms_;
+  Bandit model_bandit_;
+  bool counts_money_ = false;  // every model has a price
 
   RunId run_;
   Scope scope_;
@@ -86,6 +155,19 @@ class Engine {
   std::unordered_map<NodeId, int> positions_;
   std::set<Digest> known_;  // normalised sources of the run
   std::deque<InFlight> in_flight_;
+  std::map<PromptId, Asked> asked_;
+  std::set<PromptId> unanswered_;  // a call is in flight
+  std::set<PromptId> followed_;    // has been followed up already
+  std::deque<Candidate> candidates_;
+  std::deque<FollowUp> follow_ups_;
+  std::vector<int> failures_;  // in a row, by model
+  std::vector<std::optional<int64_t>> room_;  // tokens of a prompt that a model is known to take
+  std::vector<bool> ended_;    // by model: not asked again in this run
+  bool told_away_ = false;
+  int64_t answers_count_ = 0;
+  size_t unaskable_at_ = SIZE_MAX;  // journal_size() when there was nothing to ask
+  int64_t embedded_ = 0;            // fresh nodes that no model wrote
+  ModelSpending spending_;
   int64_t spent_count_ = 0;
   int64_t fresh_proposed_ = 0;
   int64_t fresh_judged_ = 0;

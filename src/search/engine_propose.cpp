@@ -21,7 +21,7 @@ Result<void> Engine::fill() {
   const int64_t nodes_max = (1 + kReusedPerStep) * options_.steps;
   while (in_flight_.size() < in_flight_max && fresh_proposed_ < options_.steps &&
          static_cast<int64_t>(rows_.size()) < nodes_max && !dependencies_.stop.stop_requested()) {
-    if (!TRY(propose())) return {};
+    if (!embedded_may_go() || !TRY(propose())) return {};
   }
   return {};
 }
@@ -35,6 +35,12 @@ bool Engine::draft_phase() const {
 // a resumed run, which knows the step and the spent nodes, draws the same.
 Result<bool> Engine::propose() {
   const auto step = static_cast<int64_t>(rows_.size()) + 1;
+  if (dependencies_.pace) {
+    for (const NodeId node : dependencies_.pace->spent_by(step - 1)) {
+      const auto found = positions_.find(node);
+      if (found != positions_.end()) TRY(mark_spent(found->second));
+    }
+  }
   const Rng of_step = rng_.split(fmt::format("step {}", step));
   const bool nothing_accepted = !population_.best();
   if (draft_phase() || nothing_accepted) {
@@ -148,6 +154,7 @@ Result<void> Engine::enter(NodeRow row) {
   adopt(row);
   if (!earlier) {
     ++fresh_proposed_;
+    if (!row.prompt) ++embedded_;
     pipeline_.build(row.id, std::move(row.source));
   }
   in_flight_.push_back({static_cast<int>(rows_.size()) - 1, std::move(earlier)});

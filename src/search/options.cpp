@@ -2,12 +2,13 @@
 //
 // Options as they are kept with their run, so that `resume` goes on under the same ones.
 #include "base/json.hpp"
+#include "search/model_options.hpp"
 #include "search/search.hpp"
 
 namespace ke {
 
 Json encode(const SearchOptions& options) {
-  return Json{{"steps", options.steps},
+  Json json{{"steps", options.steps},
               {"time_limit_ms", options.time_limit.count()},
               {"seed", options.seed},
               {"policy", options.policy},
@@ -20,6 +21,8 @@ Json encode(const SearchOptions& options) {
               {"build_ahead", options.build_ahead},
               {"confirm_count", options.confirm_count},
               {"confirm_on_stop", options.confirm_on_stop}};
+  if (!options.models.names.empty()) json["models"] = encode(options.models);
+  return json;
 }
 
 Result<SearchOptions> decode_search_options(const Json& json) {
@@ -38,6 +41,7 @@ Result<SearchOptions> decode_search_options(const Json& json) {
   options.build_ahead = TRY(fields.get<int32_t>("build_ahead"));
   options.confirm_count = TRY(fields.get<int32_t>("confirm_count"));
   options.confirm_on_stop = TRY(fields.get<bool>("confirm_on_stop"));
+  if (const Json* models = fields.find("models")) options.models = TRY(decode_models(*models));
   TRY(fields.finish());
   return options;
 }

@@ -31,6 +31,7 @@ Result<SearchResult> explore(std::unique_ptr<Engine> engine, const SearchDepende
                                            {"steps", options.steps},
                                            {"seed", options.seed}});
   const EndReason reason = TRY(engine->loop());
+  TRY(engine->hang_up());
   SearchResult result = engine->counts();
   result.reason = reason;
   return result;

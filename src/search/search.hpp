@@ -22,10 +22,23 @@
 #include "graph/graph.hpp"
 #include "ir/program.hpp"
 #include "os/clock.hpp"
+#include "propose/model/models.hpp"
+#include "propose/model/tasks.hpp"
 #include "propose/proposer.hpp"
 #include "target/target.hpp"
 
 namespace ke {
+
+// What a run asks of language models; kept in its config, so that `resume` goes on under the same.
+struct ModelOptions {
+  std::vector<std::string> names;  // "openai:NAME"; empty: none, and the rest does not matter
+  int32_t calls = 2;               // in flight at a time
+  double share = 0.5;              // of the steps that is kept for models while they answer
+  std::optional<int64_t> tokens_max;
+  std::optional<int64_t> calls_max;
+  std::optional<double> usd_max;
+  std::string prices;              // file of a llm::PriceTable; empty: none
+};
 
 // A source that enters the run as it is, before the first draft.
 struct SeedKernel {
@@ -47,6 +60,7 @@ struct SearchOptions {
   int32_t build_ahead = 2;        // candidates built while one is judged
   int32_t confirm_count = 3;      // best distinct candidates that are judged again at the end
   bool confirm_on_stop = true;    // after a user's stop, confirm the best one still
+  ModelOptions models;
   std::vector<SeedKernel> seeds;  // not kept in the run's config: they are nodes
 };
 
@@ -78,8 +92,22 @@ struct SearchDependencies {
   // One a shape case. Empty: proposers that need them have no ideas.
   std::vector<ir::Program> programs = {};
   std::span<const ProposerInfo* const> proposers = all_proposers();  // where names are looked up
+  // Proposers `llm` and `strategist` need both. Null: there are no models.
+  Models* models = nullptr;
+  const ModelTasks* tasks = nullptr;
+  const Pace* pace = nullptr;   // replays only: what may happen next
   EventSink& events;
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm
+};
+
+// What models cost and brought, over the whole run.
+struct ModelSpending {
+  int64_t calls = 0;   // answered or failed
+  int64_t tokens = 0;  // in and out
+  double usd = 0;
+  int64_t kernels = 0;   // nodes that models wrote
+  int64_t accepted = 0;  // of those
+  bool operator==(const ModelSpending&) const = default;
 };
 
 struct SearchResult {
@@ -91,11 +119,17 @@ struct SearchResult {
   int64_t evaluated = 0;                 // judged here, without reused ones
   int64_t reused = 0;                    // equal to a node of an earlier run
   std::map<Verdict, int64_t> verdicts;   // of all nodes with an evaluation
+  ModelSpending models;
 };
 
 // Events: run.started {run, policy, proposers, steps, seed}, step.finished {step, node, kind,
 // proposer, verdict, speedup, best, build_ms, judge_ms, reused, note}, run.confirming {node, rank,
 // count}, run.finished {run, reason, best, speedup}. speedup and best are null when unknown.
+// With models: model.asked {prompt, model, style, kind}, model.early {prompt, after_ms},
+// model.answered {prompt, model, after_ms, saved_ms, tokens, usd, fault}: saved_ms by judging a
+// block early; model.cut {prompt}: the run ended while the model wrote on behind a good block;
+// model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
+// models.away {message} when none can be asked and the embedded proposers go on alone.
 //
 // Errors: Errc::invalid for an unknown policy or proposer; whatever the store or the evaluator
 // report, after which the run can be resumed.

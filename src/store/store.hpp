@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "base/result.hpp"
@@ -52,6 +53,11 @@ struct StatisticQuery {
   std::optional<int64_t> as_of_step;  // rows of later steps are not seen
 };
 
+struct ExchangeQuery {
+  std::optional<RunId> run;
+  std::optional<PromptId> prompt;
+};
+
 class StoreReader {
  public:
   virtual ~StoreReader() = default;
@@ -61,6 +67,11 @@ class StoreReader {
   virtual Result<std::vector<EvaluationRow>> evaluations(const EvaluationQuery& query) const = 0;
   // The whole log in the order of insertion; the last row of a (node, name) is its value.
   virtual Result<std::vector<StatisticRow>> statistics(const StatisticQuery& query) const = 0;
+  // Prompts in the order of their ids, with their answers.
+  virtual Result<std::vector<ExchangeRow>> exchanges(const ExchangeQuery& query) const = 0;
+  // Everything of the run but its statistics, in the order of insertion. Rows that a version
+  // without journal wrote are missing.
+  virtual Result<std::vector<JournalRow>> journal(RunId run) const = 0;
 };
 
 class Store : public StoreReader {
@@ -75,6 +86,8 @@ class Store : public StoreReader {
   virtual Result<EvaluationId> insert(const EvaluationRow& row,
                                       std::span<const StatisticRow> changes) = 0;
   virtual Result<void> insert(RunId run, std::span<const StatisticRow> changes) = 0;
+  // The id of the new prompt or answer.
+  virtual Result<int64_t> insert(const std::variant<PromptRow, AnswerRow>& row) = 0;
 };
 
 enum class StoreMode : uint8_t { read_write, read_only };
@@ -87,7 +100,8 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::filesystem::path& fi
                                                  StoreMode mode = StoreMode::read_write,
                                                  Milliseconds busy_timeout = Milliseconds{5'000});
 
-// Forgets everything when it is destroyed: for tests and `--no-workspace` uses.
+// Forgets everything when it is destroyed: for tests and replays. A node, prompt or answer whose id
+// is set, and greater than all before, keeps it: a replay knows rows by their recorded ids.
 std::unique_ptr<Store> make_memory_store();
 
 }  // namespace ke

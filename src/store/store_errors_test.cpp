@@ -77,6 +77,26 @@ TEST_F(SqliteFile, RefusesANewerSchema) {
   }
 }
 
+TEST_F(SqliteFile, ReadsAndGoesOnWithAFileOfAnOlderVersion) {
+  {
+    const auto database = *Database::open(file_, true, Milliseconds{100});
+    ASSERT_TRUE(database->execute(kMigrations[0]));
+    ASSERT_TRUE(database->execute(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = 1;"
+                    "INSERT INTO problems VALUES (1, 'p', '/p.py', zeroblob (32));"
+                    "INSERT INTO scopes VALUES (1, 1, 'x86', 'g++');"
+                    "INSERT INTO runs VALUES (1, 1, '{{}}', 7, 5);"
+                    "INSERT INTO nodes VALUES (1, 1, 1, 1, 'draft', 'parents', 'synth', '',"
+                    " zeroblob (32), zeroblob (32), 'int x;', '')",
+                    kApplicationId)
+            .c_str()));
+  }
+  const auto store = *open_sqlite_store(file_, StoreMode::read_only);
+  EXPECT_EQ((*store->runs({}))[0].description, "");
+  EXPECT_FALSE((*store->nodes({}))[0].prompt);
+  EXPECT_TRUE(store->journal(RunId{1})->empty());
+}
+
 TEST_F(SqliteFile, RefusesAFileThatIsNoDatabase) {
   std::ofstream(file_) << std::string(5000, 'q');
   const Error error = open_error();

@@ -101,7 +101,11 @@ TEST_P(StoreConformance, ProblemsAreInsertedOnceByNameAndDigest) {
 TEST_P(StoreConformance, RunsKeepTheirFieldsAndTheirLatestEnd) {
   const Scope at = scope();
   const RunId id = *store().insert(
-      RunRow{.scope = at, .config = "{\"steps\":60}", .seed = UINT64_MAX, .started_utc_ms = 1234});
+      RunRow{.scope = at,
+             .config = "{\"steps\":60}",
+             .description = "{\"problem\":1}",
+             .seed = UINT64_MAX,
+             .started_utc_ms = 1234});
   EXPECT_FALSE((*store().runs({.id = id}))[0].ended_utc_ms.has_value());
   ASSERT_TRUE(store().insert(RunEndRow{id, 2000, "stopped"}));
   ASSERT_TRUE(store().insert(RunEndRow{id, 3000, "steps"}));
@@ -109,6 +113,7 @@ TEST_P(StoreConformance, RunsKeepTheirFieldsAndTheirLatestEnd) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].scope, at);
   EXPECT_EQ(rows[0].config, "{\"steps\":60}");
+  EXPECT_EQ(rows[0].description, "{\"problem\":1}");
   EXPECT_EQ(rows[0].seed, UINT64_MAX);
   EXPECT_EQ(rows[0].started_utc_ms, 1234);
   EXPECT_EQ(rows[0].ended_utc_ms, 3000);
@@ -252,6 +257,68 @@ TEST_P(StoreConformance, StatisticsAreALogThatCanBeReadAsOfAStep) {
   EXPECT_EQ(store().statistics({.run = in, .as_of_step = 3})->size(), 2u);
   EXPECT_TRUE(store().statistics({.run = in, .node = NodeId{5}})->empty());
   EXPECT_TRUE(store().statistics({.run = in, .as_of_step = 0})->empty());
+}
+
+TEST_P(StoreConformance, ExchangesKeepTheirFieldsAndTheJournalTheirOrder) {
+  const RunId in = run(scope());
+  const NodeId a = node(in, 1);
+  const PromptRow asked{.run = in,
+                        .step = 1,
+                        .consumed = 0,
+                        .style = "llm",
+                        .model = "fake:m",
+                        .kind = NodeKind::mutate,
+                        .memory = Memory::both,
+                        .parents = {a, a},
+                        .digest = digest_of("p"),
+                        .stable_digest = digest_of("shared"),
+                        .stable = "shared",
+                        .request = "{\"messages\":[]}"};
+  const PromptId first{*store().insert(asked)};
+  PromptRow next = asked;
+  next.follows = first;
+  const PromptId second{*store().insert(next)};
+  evaluation(a, 1.5);
+  const AnswerRow answer{.prompt = first, .consumed = 1, .early = true, .outcome = "{}"};
+  ASSERT_TRUE(store().insert(answer));
+  ASSERT_TRUE(store().insert(AnswerRow{.prompt = first, .outcome = "[]", .fault = "no block"}));
+  const NodeId written = *store().insert(NodeRow{.run = in, .step = 2, .prompt = first}, {});
+  const std::vector<ExchangeRow> rows = *store().exchanges({.run = in});
+  ASSERT_EQ(rows.size(), 2u);
+  const PromptRow& kept = rows[0].prompt;
+  EXPECT_EQ(kept.id, first);
+  EXPECT_EQ(kept.model, "fake:m");
+  EXPECT_EQ(kept.style, "llm");
+  EXPECT_EQ(kept.kind, NodeKind::mutate);
+  EXPECT_EQ(kept.memory, Memory::both);
+  EXPECT_EQ(kept.parents, (std::vector<NodeId>{a, a}));
+  EXPECT_EQ(kept.digest, digest_of("p"));
+  EXPECT_EQ(kept.stable, "shared");
+  EXPECT_EQ(kept.request, asked.request);
+  ASSERT_EQ(rows[0].answers.size(), 2u);
+  EXPECT_TRUE(rows[0].answers[0].early);
+  EXPECT_EQ(rows[0].answers[0].consumed, 1);
+  EXPECT_EQ(rows[0].answers[1].fault, "no block");
+  EXPECT_EQ(rows[1].prompt.follows, first);
+  EXPECT_TRUE(rows[1].answers.empty());
+  EXPECT_EQ(store().exchanges({.prompt = second})->size(), 1u);
+  EXPECT_EQ((*store().nodes({.id = written}))[0].prompt, first);
+  std::string order;
+  const std::vector<JournalRow> journal = *store().journal(in);
+  for (const JournalRow& row : journal) order += std::string(enum_name(row.kind)) + " ";
+  EXPECT_EQ(order, "node prompt prompt evaluation answer answer node ");
+  EXPECT_EQ(journal.back().row, written.value);
+}
+
+TEST_P(StoreConformance, RefusesExchangesThatNameMissingRows) {
+  const RunId in = run(scope());
+  EXPECT_EQ(store().insert(PromptRow{.run = RunId{9}}).error().code, Errc::conflict);
+  EXPECT_EQ(store().insert(PromptRow{.run = in, .follows = PromptId{9}}).error().code,
+            Errc::conflict);
+  EXPECT_EQ(store().insert(AnswerRow{.prompt = PromptId{9}}).error().code, Errc::conflict);
+  EXPECT_EQ(store().insert(NodeRow{.run = in, .step = 1, .prompt = PromptId{9}}, {}).error().code,
+            Errc::conflict);
+  EXPECT_TRUE(store().journal(in)->empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreConformance,

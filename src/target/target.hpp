@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "domain/kernel_profile.hpp"
 #include "domain/machine.hpp"
 #include "ir/plan.hpp"
+#include "target/tools.hpp"
 
 namespace ke {
 
@@ -22,6 +24,7 @@ struct ScheduleChoice {
   std::string name;             // "vector_width", "block_m"
   std::vector<int64_t> values;  // legal, ascending
   int64_t preferred = 0;        // the cost model's pick, one of values
+  std::string_view meaning = {};  // a few words for readers; static, may be empty
 };
 
 // Whether it can be the name of a library as after -l: no path and no file.
@@ -77,6 +80,15 @@ class Target {
   // How a source is built, by whoever wrote it. Errc::unavailable when the toolchain is missing,
   // Errc::refused when a `// ke:flags` line asks for a flag outside the allow-list.
   virtual Result<BuildRecipe> recipe(std::string_view source) const = 0;
+
+  // What a writer of sources must know beyond the kernel contract, as Markdown: the dialect, how to
+  // use threads, flags that are allowed. For prompts and for people.
+  virtual std::string guide() const { return {}; }
+
+  // What tools say about a source of this target, without running it.
+  virtual Result<KernelProfile> profile(std::string_view /*source*/, ToolRunner& /*tools*/) const {
+    return Error{Errc::unavailable, "this target has no profiler"};
+  }
 
   // Name and version of the toolchain, for cache keys and reports.
   virtual Result<std::string> toolchain() const = 0;

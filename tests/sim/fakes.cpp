@@ -175,6 +175,11 @@ Result<void> WatchedStore::insert(RunId run, std::span<const StatisticRow> chang
   return store_.insert(run, changes);
 }
 
+Result<int64_t> WatchedStore::insert(const std::variant<PromptRow, AnswerRow>& row) {
+  TRY(before_(++inserts_));
+  return store_.insert(row);
+}
+
 // --- The rest -----------------------------------------------------------------------------------
 
 void RecordedEvents::emit(std::string_view name, const Json& fields) {

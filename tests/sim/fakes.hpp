@@ -81,6 +81,10 @@ class WatchedStore final : public Store {
   Result<std::vector<StatisticRow>> statistics(const StatisticQuery& q) const override {
     return store_.statistics(q);
   }
+  Result<std::vector<ExchangeRow>> exchanges(const ExchangeQuery& q) const override {
+    return store_.exchanges(q);
+  }
+  Result<std::vector<JournalRow>> journal(RunId run) const override { return store_.journal(run); }
   Result<ProblemId> insert(const ProblemRow& row) override { return store_.insert(row); }
   Result<RunId> insert(const RunRow& row) override { return store_.insert(row); }
   Result<void> insert(const RunEndRow& row) override;
@@ -88,6 +92,7 @@ class WatchedStore final : public Store {
   Result<EvaluationId> insert(const EvaluationRow& row,
                               std::span<const StatisticRow> changes) override;
   Result<void> insert(RunId run, std::span<const StatisticRow> changes) override;
+  Result<int64_t> insert(const std::variant<PromptRow, AnswerRow>& row) override;
 
  private:
   Store& store_;

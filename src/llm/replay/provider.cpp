@@ -25,25 +25,6 @@ struct Recorded {
   bool used = false;
 };
 
-int64_t first_different_line(std::string_view a, std::string_view b) {
-  const size_t most = std::min(a.size(), b.size());
-  const auto at = std::mismatch(a.begin(), a.begin() + static_cast<int64_t>(most), b.begin()).first;
-  return 1 + std::count(a.begin(), at, '\n');
-}
-
-std::string difference(const CompletionRequest& asked, const Exchange& recorded) {
-  if (digest_of(asked.stable) != recorded.stable) return "the stable part differs";
-  const size_t most = std::max(asked.messages.size(), recorded.messages.size());
-  for (size_t i = 0; i < most; ++i) {
-    if (i >= asked.messages.size()) return fmt::format("message {} is missing now", i + 1);
-    if (i >= recorded.messages.size()) return fmt::format("message {} is new", i + 1);
-    if (asked.messages[i] == recorded.messages[i]) continue;
-    return fmt::format("message {} differs from line {} on", i + 1,
-                       first_different_line(asked.messages[i].text, recorded.messages[i].text));
-  }
-  return "nothing differs";
-}
-
 class ReplayProvider final : public Provider {
  public:
   ReplayProvider(std::string file, std::vector<Recorded> recorded)
@@ -94,7 +75,7 @@ class ReplayProvider final : public Provider {
     }
     return fmt::format("{} was not recorded; the next recorded one is number {}, {}: {}", which,
                        next - recorded_.begin() + 1, next->exchange.prompt.short_hex(),
-                       difference(request, next->exchange));
+                       difference(request, next->exchange.stable, next->exchange.messages));
   }
 
   std::string file_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "store/store.hpp"
 
@@ -18,6 +19,8 @@ class MemoryStore final : public Store {
   Result<std::vector<NodeRow>> nodes(const NodeQuery& query) const override;
   Result<std::vector<EvaluationRow>> evaluations(const EvaluationQuery& query) const override;
   Result<std::vector<StatisticRow>> statistics(const StatisticQuery& query) const override;
+  Result<std::vector<ExchangeRow>> exchanges(const ExchangeQuery& query) const override;
+  Result<std::vector<JournalRow>> journal(RunId run) const override;
 
   Result<ProblemId> insert(const ProblemRow& row) override;
   Result<RunId> insert(const RunRow& row) override;
@@ -26,6 +29,7 @@ class MemoryStore final : public Store {
   Result<EvaluationId> insert(const EvaluationRow& row,
                               std::span<const StatisticRow> changes) override;
   Result<void> insert(RunId run, std::span<const StatisticRow> changes) override;
+  Result<int64_t> insert(const std::variant<PromptRow, AnswerRow>& row) override;
 
  private:
   struct LoggedStatistic {
@@ -33,11 +37,16 @@ class MemoryStore final : public Store {
     StatisticRow row;
   };
 
-  // Ids are positions plus one.
+  struct LoggedRow {
+    RunId run;
+    JournalRow row;
+  };
+
+  // Rows lie in the order of their ids.
   template <class Row, class Id>
   static const Row* find(const std::vector<Row>& rows, Id id) {
-    if (id.value < 1 || id.value > static_cast<int64_t>(rows.size())) return nullptr;
-    return &rows[static_cast<size_t>(id.value - 1)];
+    const auto found = std::ranges::lower_bound(rows, id, {}, &Row::id);
+    return found == rows.end() || found->id != id ? nullptr : &*found;
   }
   bool in_scope(RunId run, const Scope& scope) const {
     const RunRow* row = find(runs_, run);
@@ -51,6 +60,9 @@ class MemoryStore final : public Store {
   std::vector<NodeRow> nodes_;
   std::vector<EvaluationRow> evaluations_;
   std::vector<LoggedStatistic> statistics_;
+  std::vector<PromptRow> prompts_;
+  std::vector<AnswerRow> answers_;
+  std::vector<LoggedRow> journal_;
 };
 
 Error missing(std::string_view what, int64_t id) {
@@ -123,13 +135,42 @@ Result<std::vector<StatisticRow>> MemoryStore::statistics(const StatisticQuery& 
   return rows;
 }
 
+Result<std::vector<ExchangeRow>> MemoryStore::exchanges(const ExchangeQuery& query) const {
+  std::vector<ExchangeRow> rows;
+  for (const PromptRow& prompt : prompts_) {
+    if (query.run && prompt.run != *query.run) continue;
+    if (query.prompt && prompt.id != *query.prompt) continue;
+    rows.push_back({prompt, {}});
+    std::ranges::copy_if(answers_, std::back_inserter(rows.back().answers),
+                         [&](const AnswerRow& answer) { return answer.prompt == prompt.id; });
+  }
+  return rows;
+}
+
+Result<std::vector<JournalRow>> MemoryStore::journal(RunId run) const {
+  std::vector<JournalRow> rows;
+  for (const LoggedRow& logged : journal_) {
+    if (logged.run == run) rows.push_back(logged.row);
+  }
+  return rows;
+}
+
 // --- Inserting ----------------------------------------------------------------------------------
 
 template <class Row>
+auto next_id(const std::vector<Row>& rows, const Row& row) {
+  auto id = row.id;
+  const int64_t last = rows.empty() ? 0 : rows.back().id.value;
+  id.value = std::max(id.value, last + 1);
+  return id;
+}
+
+template <class Row>
 auto append_row(std::vector<Row>& rows, const Row& row) {
+  const auto id = next_id(rows, row);
   rows.push_back(row);
-  rows.back().id.value = static_cast<int64_t>(rows.size());
-  return rows.back().id;
+  rows.back().id = id;
+  return id;
 }
 
 Result<ProblemId> MemoryStore::insert(const ProblemRow& row) {
@@ -149,7 +190,7 @@ Result<RunId> MemoryStore::insert(const RunRow& row) {
 
 Result<void> MemoryStore::insert(const RunEndRow& row) {
   if (!find(runs_, row.run)) return missing("run", row.run.value);
-  RunRow& run = runs_[static_cast<size_t>(row.run.value - 1)];
+  RunRow& run = *std::ranges::find(runs_, row.run, &RunRow::id);
   run.ended_utc_ms = row.ended_utc_ms;
   run.end_reason = row.reason;
   return {};
@@ -165,11 +206,13 @@ Result<NodeId> MemoryStore::insert(const NodeRow& row, std::span<const Statistic
   for (const NodeId parent : row.parents) {
     if (!find(nodes_, parent)) return missing("node", parent.value);
   }
-  const NodeId next{static_cast<int64_t>(nodes_.size()) + 1};
+  if (row.prompt && !find(prompts_, row.prompt)) return missing("prompt", row.prompt.value);
+  const NodeId next = next_id(nodes_, row);
   for (const StatisticRow& change : changes) {
     if (change.node != next) TRY(check(next, std::span(&change, 1)));
   }
   append_row(nodes_, row);
+  journal_.push_back({row.run, {JournalKind::node, next.value}});
   append(row.run, next, changes);
   return next;
 }
@@ -183,6 +226,7 @@ Result<EvaluationId> MemoryStore::insert(const EvaluationRow& row,
   }
   TRY(check(row.node, changes));
   const EvaluationId id = append_row(evaluations_, row);
+  journal_.push_back({node->run, {JournalKind::evaluation, id.value}});
   append(node->run, row.node, changes);
   return id;
 }
@@ -192,6 +236,24 @@ Result<void> MemoryStore::insert(RunId run, std::span<const StatisticRow> change
   TRY(check(NodeId{}, changes));
   append(run, NodeId{}, changes);
   return {};
+}
+
+Result<int64_t> MemoryStore::insert(const std::variant<PromptRow, AnswerRow>& row) {
+  if (const auto* prompt = std::get_if<PromptRow>(&row)) {
+    if (!find(runs_, prompt->run)) return missing("run", prompt->run.value);
+    if (prompt->follows && !find(prompts_, prompt->follows)) {
+      return missing("prompt", prompt->follows.value);
+    }
+    const PromptId id = append_row(prompts_, *prompt);
+    journal_.push_back({prompt->run, {JournalKind::prompt, id.value}});
+    return id.value;
+  }
+  const auto& answer = std::get<AnswerRow>(row);
+  const PromptRow* prompt = find(prompts_, answer.prompt);
+  if (!prompt) return missing("prompt", answer.prompt.value);
+  const AnswerId id = append_row(answers_, answer);
+  journal_.push_back({prompt->run, {JournalKind::answer, id.value}});
+  return id.value;
 }
 
 Result<void> MemoryStore::check(NodeId unnamed, std::span<const StatisticRow> changes) const {

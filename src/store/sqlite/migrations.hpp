@@ -11,7 +11,7 @@ namespace ke {
 inline constexpr int64_t kApplicationId = 0x4b45564c;  // "KEVL", in the file's header
 
 // Migration i brings user_version i to i + 1. Tables only grow: triggers refuse changes.
-inline constexpr std::array kMigrations = {
+inline constexpr std::array kMigrations = {  // tidy: allow(function) because it is a list
     R"sql(
 CREATE TABLE problems (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, digest BLOB NOT NULL,
@@ -72,6 +72,44 @@ CREATE TRIGGER keep_nodes BEFORE UPDATE ON nodes
 CREATE TRIGGER keep_evaluations BEFORE UPDATE ON evaluations
   BEGIN SELECT RAISE (ABORT, 'rows are only inserted'); END;
 CREATE TRIGGER keep_statistics BEFORE UPDATE ON statistics
+  BEGIN SELECT RAISE (ABORT, 'rows are only inserted'); END;
+)sql",
+    R"sql(
+CREATE TABLE texts (digest BLOB PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE prompts (
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (id), step INTEGER NOT NULL,
+  consumed INTEGER NOT NULL, follows INTEGER REFERENCES prompts (id),
+  style TEXT NOT NULL, model TEXT NOT NULL, kind TEXT NOT NULL, memory TEXT NOT NULL,
+  parents TEXT NOT NULL, digest BLOB NOT NULL, stable BLOB NOT NULL REFERENCES texts (digest),
+  request TEXT NOT NULL
+) STRICT;
+CREATE TABLE answers (
+  id INTEGER PRIMARY KEY, prompt INTEGER NOT NULL REFERENCES prompts (id),
+  consumed INTEGER NOT NULL, early INTEGER NOT NULL, outcome TEXT NOT NULL, fault TEXT NOT NULL
+) STRICT;
+CREATE TABLE journal (
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (id), kind TEXT NOT NULL,
+  row INTEGER NOT NULL
+) STRICT;
+ALTER TABLE nodes ADD COLUMN prompt INTEGER REFERENCES prompts (id);
+ALTER TABLE runs ADD COLUMN description BLOB REFERENCES texts (digest);
+
+CREATE INDEX prompts_by_run ON prompts (run);
+CREATE INDEX answers_by_prompt ON answers (prompt);
+CREATE INDEX journal_by_run ON journal (run, id);
+
+CREATE TRIGGER journal_node AFTER INSERT ON nodes
+  BEGIN INSERT INTO journal (run, kind, row) VALUES (new.run, 'node', new.id); END;
+CREATE TRIGGER journal_evaluation AFTER INSERT ON evaluations
+  BEGIN INSERT INTO journal (run, kind, row) VALUES (new.run, 'evaluation', new.id); END;
+CREATE TRIGGER journal_prompt AFTER INSERT ON prompts
+  BEGIN INSERT INTO journal (run, kind, row) VALUES (new.run, 'prompt', new.id); END;
+CREATE TRIGGER journal_answer AFTER INSERT ON answers
+  BEGIN INSERT INTO journal (run, kind, row)
+    SELECT run, 'answer', new.id FROM prompts WHERE id = new.prompt; END;
+CREATE TRIGGER keep_prompts BEFORE UPDATE ON prompts
+  BEGIN SELECT RAISE (ABORT, 'rows are only inserted'); END;
+CREATE TRIGGER keep_answers BEFORE UPDATE ON answers
   BEGIN SELECT RAISE (ABORT, 'rows are only inserted'); END;
 )sql",
 };

@@ -4,6 +4,7 @@
 // and a commit that returned survives the death of the process.
 #include <fmt/format.h>
 
+#include <sstream>
 #include <system_error>
 
 #include "base/assert.hpp"
@@ -27,19 +28,20 @@ constexpr std::string_view kInsertScope =
     "INSERT INTO scopes (problem, target, toolchain) VALUES (?, ?, ?)";
 constexpr std::string_view kSelectRuns =
     "SELECT r.id, s.problem, s.target, s.toolchain, r.config, r.seed, r.started_utc_ms,"
-    " e.ended_utc_ms, e.reason FROM runs r JOIN scopes s ON s.id = r.scope"
+    " e.ended_utc_ms, e.reason, t.text FROM runs r JOIN scopes s ON s.id = r.scope"
+    " LEFT JOIN texts t ON t.digest = r.description"
     " LEFT JOIN run_ends e ON e.id = (SELECT max(id) FROM run_ends WHERE run = r.id)";
 constexpr std::string_view kInsertRun =
-    "INSERT INTO runs (scope, config, seed, started_utc_ms) VALUES (?, ?, ?, ?)";
+    "INSERT INTO runs (scope, config, seed, started_utc_ms, description) VALUES (?, ?, ?, ?, ?)";
 constexpr std::string_view kInsertRunEnd =
     "INSERT INTO run_ends (run, ended_utc_ms, reason) VALUES (?, ?, ?)";
 constexpr std::string_view kNodeColumns =
     "SELECT n.id, n.run, n.step, n.kind, n.memory, n.proposer, n.note, n.source_digest,"
-    " n.normalised_digest";
+    " n.normalised_digest, n.prompt";
 constexpr std::string_view kInsertNode =
     "INSERT INTO nodes (run, scope, step, kind, memory, proposer, note, source_digest,"
-    " normalised_digest, source, plan)"
-    " VALUES (?1, (SELECT scope FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    " normalised_digest, source, plan, prompt) VALUES (?1, (SELECT scope FROM runs WHERE id = ?1),"
+    " ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, nullif(?11, 0))";
 constexpr std::string_view kInsertEdge =
     "INSERT INTO edges (child, position, parent) VALUES (?, ?, ?)";
 constexpr std::string_view kSelectParents =
@@ -53,6 +55,20 @@ constexpr std::string_view kInsertEvaluation =
     " evaluation) SELECT id, run, scope, ?2, ?3, nullif(?4, 0), ?5, ?6, ?7 FROM nodes WHERE id = "
     "?1";
 constexpr std::string_view kSelectStatistics = "SELECT step, node, name, value FROM statistics";
+constexpr std::string_view kKeepText = "INSERT OR IGNORE INTO texts (digest, text) VALUES (?, ?)";
+constexpr std::string_view kSelectPrompts =
+    "SELECT p.id, p.run, p.step, p.consumed, p.follows, p.style, p.model, p.kind, p.memory,"
+    " p.parents, p.digest, p.stable, t.text, p.request FROM prompts p"
+    " JOIN texts t ON t.digest = p.stable";
+constexpr std::string_view kInsertPrompt =
+    "INSERT INTO prompts (run, step, consumed, follows, style, model, kind, memory, parents,"
+    " digest, stable, request) VALUES (?, ?, ?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr std::string_view kSelectAnswers =
+    "SELECT id, consumed, early, outcome, fault FROM answers WHERE prompt = ? ORDER BY id";
+constexpr std::string_view kInsertAnswer =
+    "INSERT INTO answers (prompt, consumed, early, outcome, fault) VALUES (?, ?, ?, ?, ?)";
+constexpr std::string_view kSelectJournal =
+    "SELECT kind, row FROM journal WHERE run = ? ORDER BY id";
 constexpr std::string_view kInsertStatistic =
     "INSERT INTO statistics (run, step, node, name, value) VALUES (?, ?, ?, ?, ?)";
 
@@ -104,6 +120,20 @@ Result<E> enum_of(const Statement& row, int column) {
   return Error{Errc::invalid, fmt::format("the experience database holds an unknown '{}'", text)};
 }
 
+// Ids as "3 14".
+std::string print_ids(const std::vector<NodeId>& ids) {
+  std::string text;
+  for (const NodeId id : ids) text += fmt::format("{}{}", text.empty() ? "" : " ", id.value);
+  return text;
+}
+
+std::vector<NodeId> parse_ids(const std::string& text) {
+  std::vector<NodeId> ids;
+  std::istringstream in(text);
+  for (int64_t id = 0; in >> id;) ids.push_back({id});
+  return ids;
+}
+
 class SqliteStore final : public Store {
  public:
   explicit SqliteStore(std::unique_ptr<Database> database) : database_(std::move(database)) {}
@@ -113,6 +143,8 @@ class SqliteStore final : public Store {
   Result<std::vector<NodeRow>> nodes(const NodeQuery& query) const override;
   Result<std::vector<EvaluationRow>> evaluations(const EvaluationQuery& query) const override;
   Result<std::vector<StatisticRow>> statistics(const StatisticQuery& query) const override;
+  Result<std::vector<ExchangeRow>> exchanges(const ExchangeQuery& query) const override;
+  Result<std::vector<JournalRow>> journal(RunId run) const override;
 
   Result<ProblemId> insert(const ProblemRow& row) override;
   Result<RunId> insert(const RunRow& row) override;
@@ -121,10 +153,12 @@ class SqliteStore final : public Store {
   Result<EvaluationId> insert(const EvaluationRow& row,
                               std::span<const StatisticRow> changes) override;
   Result<void> insert(RunId run, std::span<const StatisticRow> changes) override;
+  Result<int64_t> insert(const std::variant<PromptRow, AnswerRow>& row) override;
 
  private:
   // The scope's row, 0 when there is none.
   Result<int64_t> find_scope(const Scope& scope) const;
+  Result<void> keep_text(const Digest& digest, std::string_view text);
   Result<void> append(RunId run, NodeId unnamed, std::span<const StatisticRow> changes);
 
   std::unique_ptr<Database> database_;
@@ -154,6 +188,7 @@ Result<std::vector<RunRow>> SqliteStore::runs(const RunQuery& query) const {
     RunRow run{.id = {row.integer(0)},
                .scope = {{row.integer(1)}, row.text(2), row.text(3)},
                .config = row.text(4),
+               .description = row.text(9),
                .seed = static_cast<uint64_t>(row.integer(5)),
                .started_utc_ms = row.integer(6),
                .ended_utc_ms = {},
@@ -189,11 +224,12 @@ Result<std::vector<NodeRow>> SqliteStore::nodes(const NodeQuery& query) const {
                  .memory = TRY(enum_of<Memory>(row, 4)),
                  .parents = {},
                  .proposer = row.text(5),
-                 .source = row.text(9),
+                 .source = row.text(10),
                  .source_digest = TRY(row.digest(7)),
                  .normalised_digest = TRY(row.digest(8)),
-                 .plan = row.text(10),
-                 .note = row.text(6)};
+                 .plan = row.text(11),
+                 .note = row.text(6),
+                 .prompt = {row.integer(9)}};
     Statement parent = TRY(database_->prepare(kSelectParents));
     parent.bind(node.id.value);
     while (TRY(parent.step())) node.parents.push_back({parent.integer(0)});
@@ -244,6 +280,51 @@ Result<std::vector<StatisticRow>> SqliteStore::statistics(const StatisticQuery& 
   return rows;
 }
 
+Result<std::vector<ExchangeRow>> SqliteStore::exchanges(const ExchangeQuery& query) const {
+  Conditions conditions;
+  if (query.run) conditions.where("p.run = ?", query.run->value);
+  if (query.prompt) conditions.where("p.id = ?", query.prompt->value);
+  Statement row = TRY(conditions.prepare(*database_, kSelectPrompts, "ORDER BY p.id"));
+  std::vector<ExchangeRow> rows;
+  while (TRY(row.step())) {
+    PromptRow prompt{.id = {row.integer(0)},
+                     .run = {row.integer(1)},
+                     .step = row.integer(2),
+                     .consumed = row.integer(3),
+                     .follows = {row.integer(4)},
+                     .style = row.text(5),
+                     .model = row.text(6),
+                     .kind = TRY(enum_of<NodeKind>(row, 7)),
+                     .memory = TRY(enum_of<Memory>(row, 8)),
+                     .parents = parse_ids(row.text(9)),
+                     .digest = TRY(row.digest(10)),
+                     .stable_digest = TRY(row.digest(11)),
+                     .stable = row.text(12),
+                     .request = row.text(13)};
+    Statement answer = TRY(database_->prepare(kSelectAnswers));
+    answer.bind(prompt.id.value);
+    rows.push_back({std::move(prompt), {}});
+    ExchangeRow& exchange = rows.back();
+    while (TRY(answer.step())) {
+      exchange.answers.push_back({.id = {answer.integer(0)},
+                                  .prompt = exchange.prompt.id,
+                                  .consumed = answer.integer(1),
+                                  .early = answer.integer(2) != 0,
+                                  .outcome = answer.text(3),
+                                  .fault = answer.text(4)});
+    }
+  }
+  return rows;
+}
+
+Result<std::vector<JournalRow>> SqliteStore::journal(RunId run) const {
+  Statement row = TRY(database_->prepare(kSelectJournal));
+  row.bind(run.value);
+  std::vector<JournalRow> rows;
+  while (TRY(row.step())) rows.push_back({TRY(enum_of<JournalKind>(row, 0)), row.integer(1)});
+  return rows;
+}
+
 Result<int64_t> SqliteStore::find_scope(const Scope& scope) const {
   Statement find = TRY(database_->prepare(kFindScope));
   find.bind(scope.problem.value).bind(scope.target).bind(scope.toolchain);
@@ -283,11 +364,14 @@ Result<RunId> SqliteStore::insert(const RunRow& row) {
             .run());
     scope = database_->last_id();
   }
+  const Digest description = digest_of(row.description);
+  TRY(keep_text(description, row.description));
   TRY(TRY(database_->prepare(kInsertRun))
           .bind(scope)
           .bind(row.config)
           .bind(static_cast<int64_t>(row.seed))
           .bind(row.started_utc_ms)
+          .bind(description)
           .run());
   const RunId id{database_->last_id()};
   TRY(transaction.commit());
@@ -315,6 +399,7 @@ Result<NodeId> SqliteStore::insert(const NodeRow& row, std::span<const Statistic
           .bind(row.normalised_digest)
           .bind(row.source)
           .bind(row.plan)
+          .bind(row.prompt.value)
           .run());
   const NodeId id{database_->last_id()};
   for (size_t position = 0; position < row.parents.size(); ++position) {
@@ -360,6 +445,43 @@ Result<void> SqliteStore::insert(RunId run, std::span<const StatisticRow> change
   Transaction transaction = TRY(Transaction::begin(*database_));
   TRY(append(run, NodeId{}, changes));
   return transaction.commit();
+}
+
+Result<int64_t> SqliteStore::insert(const std::variant<PromptRow, AnswerRow>& row) {
+  Transaction transaction = TRY(Transaction::begin(*database_));
+  if (const auto* prompt = std::get_if<PromptRow>(&row)) {
+    TRY(keep_text(prompt->stable_digest, prompt->stable));
+    TRY(TRY(database_->prepare(kInsertPrompt))
+            .bind(prompt->run.value)
+            .bind(prompt->step)
+            .bind(prompt->consumed)
+            .bind(prompt->follows.value)
+            .bind(prompt->style)
+            .bind(prompt->model)
+            .bind(enum_name(prompt->kind))
+            .bind(enum_name(prompt->memory))
+            .bind(print_ids(prompt->parents))
+            .bind(prompt->digest)
+            .bind(prompt->stable_digest)
+            .bind(prompt->request)
+            .run());
+  } else {
+    const auto& answer = std::get<AnswerRow>(row);
+    TRY(TRY(database_->prepare(kInsertAnswer))
+            .bind(answer.prompt.value)
+            .bind(answer.consumed)
+            .bind(static_cast<int64_t>(answer.early))
+            .bind(answer.outcome)
+            .bind(answer.fault)
+            .run());
+  }
+  const int64_t id = database_->last_id();
+  TRY(transaction.commit());
+  return id;
+}
+
+Result<void> SqliteStore::keep_text(const Digest& digest, std::string_view text) {
+  return TRY(database_->prepare(kKeepText)).bind(digest).bind(text).run();
 }
 
 // A change without a node belongs to the row it is inserted with.
@@ -433,6 +555,10 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::filesystem::path& fi
   }
   std::unique_ptr<Database> database = TRY(Database::open(file, writable, busy_timeout));
   TRY(check_identity(*database, file.string()));
+  if (!writable && TRY(database->number("PRAGMA user_version")) < kSchemaVersion) {
+    // An older version wrote it; a reader needs today's tables as well.
+    TRY(open_sqlite_store(file, StoreMode::read_write, busy_timeout));
+  }
   TRY(check_pages(*database, file));
   if (writable) {
     // NORMAL: a commit survives a kill at once; only a power cut may undo the last ones.

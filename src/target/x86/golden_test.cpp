@@ -136,6 +136,25 @@ TEST(X86Target, PrintsOneSourceForSeveralCases) {
             target->print(programs[0], kernels[0], machine).value());
 }
 
+TEST(X86Target, SaysWhatItsDecisionsMean) {
+  MachineProfile machine;
+  machine.threads = 2;
+  const auto target = find_target("x86")->make();
+  int decisions = 0;
+  for (const Golden& golden : kGoldens) {
+    const auto program = ir::parse_program(golden.program);
+    const auto kernels = ir::realize(*program, ir::fuse_greedily(*program));
+    ASSERT_TRUE(kernels);
+    for (const ir::FusedKernel& kernel : *kernels) {
+      for (const ScheduleChoice& choice : target->choices(*program, kernel, machine)) {
+        EXPECT_NE(choice.meaning, "") << choice.name;
+        ++decisions;
+      }
+    }
+  }
+  EXPECT_GT(decisions, 0);
+}
+
 TEST(X86Target, RefusesFlagsOutsideTheAllowList) {
   const auto target = find_target("x86")->make();
   const auto recipe = target->recipe("// ke:flags -ffast-math -fplugin=evil.so\n");

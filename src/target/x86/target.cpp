@@ -12,6 +12,8 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "target/x86/decisions.hpp"
+#include "target/x86/profile.hpp"
 #include "target/x86/skeleton.hpp"
 
 namespace ke {
@@ -98,7 +100,9 @@ class X86Target final : public Target {
  public:
   std::vector<ScheduleChoice> choices(const ir::Program& program, const ir::FusedKernel& kernel,
                                       const MachineProfile& machine) const override {
-    return skeleton_of(kernel.skeleton).choices(program, kernel, machine);
+    auto choices = skeleton_of(kernel.skeleton).choices(program, kernel, machine);
+    for (ScheduleChoice& choice : choices) choice.meaning = x86::meaning_of(choice.name);
+    return choices;
   }
 
   double estimate_ns(const ir::Program& program, const ir::FusedKernel& kernel,
@@ -145,6 +149,19 @@ class X86Target final : public Target {
     for (const std::string& name : recipe.libraries) recipe.command.push_back("-l" + name);
     recipe.command.emplace_back("-lm");
     return recipe;
+  }
+
+  std::string guide() const override {
+    return fmt::format(
+        "C++20 for g++ on x86-64. <immintrin.h>, GCC's vector extensions and builtins, and the\n"
+        "standard library's headers are there. Threads: context->parallel_for(context->pool, n, "
+        "body,\narg) with tasks of equal size, or OpenMP. A line that begins with `// ke:flags` "
+        "adds compiler\nflags; allowed are {}.",
+        fmt::join(kAllowedFlags, " "));
+  }
+
+  Result<KernelProfile> profile(std::string_view source, ToolRunner& tools) const override {
+    return x86::profile(TRY(recipe(source)), tools);
   }
 
   Result<std::string> toolchain() const override {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/build_room.hpp"
+
+#include <fmt/format.h>
+
+#include "embedded/ke_kernel_header.hpp"
+
+namespace ke {
+namespace {
+
+constexpr std::string_view kWork = "/work";  // the folder inside the room
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+}  // namespace
+
+Result<BuildRoom> BuildRoom::create(const std::string& source, const BuildRecipe& recipe,
+                                    const Limits& limits, TimingLock& timing_lock) {
+  os::TemporaryDirectory work = TRY(os::TemporaryDirectory::create("kernelevolve-build"));
+  TRY(os::make_directories(work.path() / "kernelevolve"));
+  TRY(os::write_file_atomically(work.path() / "kernelevolve" / "kernel.h", embedded::kernel_h));
+  TRY(os::write_file_atomically(work.path() / recipe.source_name, source));
+
+  os::RoomOptions options;
+  options.paths = os::toolchain_paths();
+  options.paths.push_back({work.path().string(), std::string(kWork), true, false});
+  options.system_calls = os::SystemCalls::build;
+  options.memory_bytes = limits.compile_memory_bytes;
+  options.processes_max = 64;
+  os::Room room = TRY(os::Room::prepare(options));
+  BuildRoom made(std::move(work), std::move(room), limits, timing_lock);
+  made.source_name_ = recipe.source_name;
+  made.output_name_ = recipe.output_name;
+  return made;
+}
+
+Result<void> BuildRoom::write(std::string_view name, std::string_view contents) {
+  return os::write_file_atomically(work_.path() / name, contents);
+}
+
+Result<os::RunResult> BuildRoom::run(const std::vector<std::string>& command,
+                                     int64_t output_bytes_max) {
+  os::RunOptions run;
+  run.process.argv = command;
+  for (std::string& word : run.process.argv) {
+    replace_all(word, "{source}", fmt::format("{}/{}", kWork, source_name_));
+    replace_all(word, "{output}", fmt::format("{}/{}", kWork, output_name_));
+  }
+  run.process.environment = os::minimal_environment();
+  run.process.environment.push_back(fmt::format("CPATH={}", kWork));
+  run.process.working_directory = kWork;
+  run.process.room = &room_;
+  run.time_max = limits_.compile_max;
+  run.output_bytes_max = output_bytes_max;
+  run.started = [this](pid_t group) { timing_lock_->add_group(group); };
+  run.ending = [this](pid_t group) { timing_lock_->remove_group(group); };
+  return os::run(run);
+}
+
+}  // namespace ke

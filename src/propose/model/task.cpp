@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "propose/model/task.hpp"
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "embedded/ke_prompts.hpp"
+#include "propose/model/plan_edit.hpp"
+#include "propose/model/prompt.hpp"
+#include "propose/model/text.hpp"
+
+namespace ke {
+namespace {
+
+using model::Material;
+
+constexpr size_t kNoteBytesMax = 200;
+constexpr size_t kAnswerBytesMax = 48 << 10;  // of a faulty answer that is shown again
+
+bool rejected(const ParentView& parent) {
+  return parent.evaluation && parent.evaluation->verdict != Verdict::accepted;
+}
+
+void add_source(const ProposalContext& context, ModelTask& task, Material& material) {
+  task.contract.sources = true;
+  if (context.problem.graph) material.graph = ir::print(*context.problem.graph);
+  if (context.parents.empty()) {
+    material.request = embedded::request_source_draft_md;
+    return;
+  }
+  const ParentView& base = context.parents.front();
+  task.contract.base = base.node.source;
+  material.base = model::source_section(embedded::base_source_md, base);
+  material.request = rejected(base) ? embedded::request_source_repair_md
+                                    : embedded::request_source_mutate_md;
+  if (context.parents.size() > 1) {
+    material.other = model::source_section(embedded::other_source_md, context.parents[1]);
+  }
+}
+
+// False when there is nothing to edit.
+bool add_plan(const ProposalContext& context, ModelTask& task, Material& material) {
+  task.contract.sources = false;
+  task.contract.plans = true;
+  const std::optional<synth::Genome> genome = model::base_genome(context);
+  if (!genome) return false;
+  material.base = model::base_plan_section(context, *genome);
+  material.request = context.parents.empty() ? embedded::request_plan_draft_md
+                                             : embedded::request_plan_mutate_md;
+  if (context.parents.size() > 1) {
+    if (const auto second = synth::genome_of(context, context.parents[1].node)) {
+      material.other = model::other_plan_section(context.parents[1], *second);
+    }
+  }
+  return true;
+}
+
+std::string_view cross_request(ModelStyle style) {
+  return style == ModelStyle::source ? embedded::request_source_cross_md
+                                     : embedded::request_plan_cross_md;
+}
+
+// Whether the second parent is shown decides what is asked, so that comes first.
+Result<model::Assembled> assemble(const Material& material, ModelStyle style,
+                                  const PromptOptions& options) {
+  if (!material.other.empty()) {
+    Material both = material;
+    both.request = cross_request(style);
+    model::Assembled assembled = TRY(model::assemble(both, options));
+    if (assembled.has_other) return assembled;
+  }
+  Material alone = material;
+  alone.other.clear();
+  return model::assemble(alone, options);
+}
+
+Proposal proposal_from(const ModelTask& task, std::string source, std::string plan,
+                       std::string_view note) {
+  return {.source = std::move(source),
+          .plan = std::move(plan),
+          .parents = task.parents,
+          .note = model::one_line(note, kNoteBytesMax)};
+}
+
+ModelProposal fault(std::string sentence) { return {std::nullopt, std::move(sentence)}; }
+
+Result<ModelProposal> from_plan(const ProposalContext& context, const ModelTask& task,
+                                const llm::Answer& answer) {
+  const std::optional<synth::Genome> base = model::base_genome(context);
+  if (!base) return fault("There is no plan to edit.");
+  const Result<ir::Plan> edited = model::edit_plan(context, base->plan, answer.plan);
+  if (!edited) {
+    if (edited.error().code == Errc::invalid) return fault(edited.error().message);
+    return edited.error();
+  }
+  const std::optional<synth::Genome> genome = synth::complete(context, *edited);
+  if (!genome) return fault("The plan is not legal for the program.");
+  if (genome->plan == base->plan) {
+    return fault("The plan is the one you were given; change something that matters.");
+  }
+  Result<std::string> source =
+      context.target.print(*context.program, genome->kernels, context.machine);
+  if (!source) {
+    if (source.error().code != Errc::unavailable) return source.error();
+    return fault(fmt::format("The plan is legal, but no source can be printed from it: {}.",
+                             model::one_line(source.error().message, 300)));
+  }
+  if (context.is_known(*source)) {
+    return fault("This plan was tried before, or prints the same kernel as one that was; try "
+                 "another.");
+  }
+  return ModelProposal{proposal_from(task, std::move(*source),
+                                     dump_json(ir::encode(genome->plan)), answer.note),
+                       {}};
+}
+
+}  // namespace
+
+Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
+                                           const PromptOptions& options) {
+  ModelTask task{.style = style, .kind = context.kind, .memory = context.memory};
+  Material material;
+  if (style == ModelStyle::source) {
+    add_source(context, task, material);
+  } else if (!add_plan(context, task, material)) {
+    return std::optional<ModelTask>();
+  }
+  task.diagnosis = TRY(diagnose(context));
+  if (options.documents != nullptr) {
+    material.documents = TRY(
+        options.documents->find(context, task.diagnosis, options.documents_tokens_max));
+  }
+  material.stable = model::stable_section(context, style);
+  material.problem = model::problem_section(context.problem, context.machine);
+  material.problem_source = model::problem_source_section(context.problem);
+  material.diagnosis = model::diagnosis_section(task.diagnosis);
+  material.attempts = task.diagnosis.tried;
+  if (!context.parents.empty() && context.parents.front().profile) {
+    material.profile = model::profile_section(*context.parents.front().profile);
+  }
+  model::Assembled assembled = TRY(assemble(material, style, options));
+  task.request.stable = std::move(assembled.stable);
+  task.request.messages = {{llm::Role::user, std::move(assembled.message)}};
+  task.documents = std::move(assembled.documents);
+  if (!context.parents.empty()) {
+    task.parents.push_back(context.parents.front().node.id);
+    if (assembled.has_other) task.parents.push_back(context.parents[1].node.id);
+    if (task.kind == NodeKind::cross && !assembled.has_other) task.kind = NodeKind::mutate;
+  }
+  return std::optional<ModelTask>(std::move(task));
+}
+
+Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTask& task,
+                                  const llm::AnswerResult& answer) {
+  if (!answer) return fault(answer.error().sentence);
+  if (answer->form == llm::AnswerForm::plan) {
+    if (task.style != ModelStyle::plan) return fault("A source was asked for, not a plan.");
+    return from_plan(context, task, *answer);
+  }
+  if (task.style != ModelStyle::source) return fault("A plan was asked for, not a source.");
+  if (context.is_known(answer->source)) {
+    return fault("This kernel was tried before; change something that matters.");
+  }
+  return ModelProposal{proposal_from(task, answer->source, {}, answer->note), {}};
+}
+
+llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
+                                 std::string_view fault_sentence) {
+  llm::CompletionRequest request = task.request;
+  std::string said = model::head(model::as_utf8(answer), kAnswerBytesMax);
+  // Endpoints refuse an empty message.
+  if (said.find_first_not_of(" \t\n") == std::string::npos) said = "(nothing)";
+  request.messages.push_back({llm::Role::assistant, std::move(said)});
+  const std::string wrong = model::as_utf8(fault_sentence);
+  request.messages.push_back(
+      {llm::Role::user, model::fill(embedded::fault_md, {{"fault", wrong}})});
+  return request;
+}
+
+}  // namespace ke

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a language model is asked for one candidate. A task is made on the engine's thread and is a
+// function of the context alone: a replay makes it again and compares digests. Asking, which takes
+// long and may fail, is somebody else's business (model/asker.hpp).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/enum_names.hpp"
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+#include "llm/answer.hpp"
+#include "llm/provider.hpp"
+#include "propose/proposer.hpp"
+
+namespace ke {
+
+// source: writes or edits a whole kernel (proposer `llm`). plan: edits the plan as JSON (proposer
+// `strategist`).
+enum class ModelStyle : uint8_t { source, plan };
+
+// The context memory's verdict on a node, without a model: what bounds it, how that is known, what
+// was tried, and what to try. Deterministic.
+struct Diagnosis {
+  std::string bound;                   // memory, compute, latency, overhead, correctness, unknown
+  std::vector<std::string> evidence;   // sentences with figures
+  std::vector<std::string> tried;      // what the history did and what came of it
+  std::vector<std::string> directives; // what to do next, most promising first
+};
+Json encode(const Diagnosis& diagnosis);
+
+// A document of the knowledge base that goes into a prompt.
+struct PromptDocument {
+  std::string path;   // "guidance/row-reductions.md"
+  std::string title;
+  std::string text;   // without front matter; may be cut
+  std::string reason; // why it was chosen
+};
+
+// Finds documents for a diagnosis. Implemented over src/knowledge by the app; absent: none.
+class DocumentFinder {
+ public:
+  virtual ~DocumentFinder() = default;
+  virtual Result<std::vector<PromptDocument>> find(const ProposalContext& context,
+                                                   const Diagnosis& diagnosis,
+                                                   int64_t tokens_max) const = 0;
+};
+
+struct ModelTask {
+  ModelStyle style = ModelStyle::source;
+  llm::CompletionRequest request;
+  llm::AnswerContract contract;
+  Diagnosis diagnosis;
+  std::vector<std::string> documents;  // paths, in the order of the prompt
+  NodeKind kind = NodeKind::draft;
+  Memory memory = Memory::parents;
+  std::vector<NodeId> parents;
+};
+
+struct PromptOptions {
+  int64_t tokens_max = 24'000;          // of the whole prompt, estimated
+  int64_t documents_tokens_max = 6'000;
+  const DocumentFinder* documents = nullptr;
+};
+
+// The diagnosis of the context's parents (or, for a draft, of the problem) from the graph's rows.
+Result<Diagnosis> diagnose(const ProposalContext& context);
+
+// Nothing when there is nothing to ask (a plan is to be edited, but there is none). Errc::refused
+// with a sentence when the contract, the problem and the base alone are longer than allowed: no
+// failure of the system, so the caller goes on without this task.
+Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
+                                           const PromptOptions& options);
+
+// A proposal from a parsed answer, or the sentence that the next prompt should hold. Plans are
+// checked, lowered and printed here.
+struct ModelProposal {
+  std::optional<Proposal> proposal;
+  std::string fault;
+};
+Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTask& task,
+                                  const llm::AnswerResult& answer);
+
+// The conversation goes on: the answer, and what was wrong with it.
+llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
+                                 std::string_view fault_sentence);
+
+}  // namespace ke
+
+template <>
+inline constexpr std::array<std::string_view, 2> ke::kEnumNames<ke::ModelStyle>{"source", "plan"};

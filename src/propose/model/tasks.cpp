@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "propose/model/tasks.hpp"
+
+#include <algorithm>
+
+namespace ke {
+namespace {
+
+class PromptedTasks final : public ModelTasks {
+ public:
+  explicit PromptedTasks(PromptOptions options) : options_(options) {}
+
+  Result<std::optional<ModelTask>> make(const ProposalContext& context, ModelStyle style,
+                                        std::optional<int64_t> tokens_max) const override {
+    PromptOptions options = options_;
+    options.tokens_max = std::min(options.tokens_max, tokens_max.value_or(options.tokens_max));
+    return make_task(context, style, options);
+  }
+  Result<ModelProposal> proposal(const ProposalContext& context, const ModelTask& task,
+                                 const llm::AnswerResult& answer) const override {
+    return proposal_of(context, task, answer);
+  }
+  llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
+                                   std::string_view fault) const override {
+    return ke::follow_up(task, answer, fault);
+  }
+
+ private:
+  PromptOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelTasks> prompted_tasks(PromptOptions options) {
+  return std::make_unique<PromptedTasks>(options);
+}
+
+}  // namespace ke

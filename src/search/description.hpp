@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run was about, beside its rows: kept with it, so that it can be replayed on a machine
+// without PyTorch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+#include "domain/machine.hpp"
+#include "domain/problem.hpp"
+#include "propose/model/models.hpp"
+
+namespace ke {
+
+struct RunDescription {
+  Problem problem;
+  MachineProfile machine;
+  std::string source;  // of the problem's file; empty when it could not be read
+  std::vector<ModelInfo> models;
+  std::string conditions;  // SearchDependencies::conditions
+};
+
+Json encode(const RunDescription& description);
+Result<RunDescription> decode_run_description(const Json& json);
+
+}  // namespace ke

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What language models are asked, and when. A prompt is a row before it is sent, so a run that is
+// resumed neither forgets nor repeats it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.hpp"
+#include "llm/exchange.hpp"
+#include "search/engine.hpp"
+
+namespace ke {
+namespace {
+
+// Selections tried before giving up until something has changed.
+constexpr int kTriesMax = 6;
+// Answers that bring no kernel cost no step, but a run must end.
+constexpr int64_t kAsksPerStep = 4;
+// The same question gets another answer from most models, but not for ever.
+constexpr int kSamePromptMax = 3;
+
+}  // namespace
+
+void Engine::use_models(std::vector<ModelArm> arms) {
+  model_bandit_ = Bandit(static_cast<int>(arms.size()));
+  model_arms_ = std::move(arms);
+  if (!dependencies_.models) return;
+  const std::vector<ModelInfo> models = dependencies_.models->list();
+  counts_money_ = std::ranges::all_of(models, &ModelInfo::priced);
+  failures_.resize(models.size());
+  ended_.resize(models.size());
+  room_.resize(models.size());
+}
+
+// Keeps calls in flight while models can be asked and steps are left for their answers.
+Result<void> Engine::ask() {
+  if (model_arms_.empty()) return {};
+  const auto in_flight_max = static_cast<size_t>(options_.models.calls);
+  const auto asks_max = static_cast<size_t>(kAsksPerStep * options_.steps);
+  while (unanswered_.size() < in_flight_max && asked_.size() < asks_max &&
+         fresh_proposed_ + static_cast<int64_t>(unanswered_.size() + candidates_.size()) <
+             options_.steps &&
+         !dependencies_.stop.stop_requested()) {
+    if (TRY(ask_follow_up())) continue;
+    if (!allows(JournalKind::prompt, false) || unaskable_at_ == journal_size()) return {};
+    if (TRY(ask_new())) continue;
+    unaskable_at_ = journal_size();
+    return {};
+  }
+  return {};
+}
+
+bool Engine::has_model(int model) const {
+  // A replay knows which model was asked; why others were not is not in the journal.
+  const bool ended = ended_[static_cast<size_t>(model)] && !dependencies_.pace;
+  return !ended && dependencies_.models->available(model);
+}
+
+// The conversation goes on after a fault, once.
+Result<bool> Engine::ask_follow_up() {
+  while (!follow_ups_.empty() && allows(JournalKind::prompt, true)) {
+    const FollowUp next = std::move(follow_ups_.front());
+    follow_ups_.pop_front();
+    Asked& before = asked_.at(next.prompt);
+    followed_.insert(next.prompt);
+    if (!has_model(model_arms_[static_cast<size_t>(before.arm)].model)) continue;
+    Asked asked{.row = before.row,
+                .selection = before.selection,
+                .arm = before.arm,
+                .task = *TRY(task_of(before))};
+    asked.row.id = {};
+    asked.row.follows = next.prompt;
+    asked.task->request = dependencies_.tasks->follow_up(*asked.task, next.answer, next.fault);
+    TRY(send(std::move(asked)));
+    return true;
+  }
+  return false;
+}
+
+Result<bool> Engine::ask_new() {
+  // Nodes that the embedded proposers have no idea for are the models' business still.
+  Population population = population_;
+  for (Individual& individual : population.individuals) individual.spent = false;
+  const bool nothing_accepted = population.fertile().empty();
+  const Rng of_ask = rng_.split(fmt::format("ask {}", asked_.size() + 1));
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    const Rng rng = of_ask.split(fmt::format("try {}", tries));
+    Rng selecting = rng.split("select");
+    const auto step = static_cast<int64_t>(rows_.size()) + 1;
+    const Selection selection = nothing_accepted
+                                    ? Selection{.kind = NodeKind::draft}
+                                    : policy_->select(population, step, selecting);
+    if (TRY(ask_about(selection, rng))) return true;
+  }
+  return false;
+}
+
+// Asks the first of the bandit's order that can be asked and has something to be asked.
+Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
+  const ProposalContext context = TRY(context_of(selection));
+  Rng ranking = rng.split("bandit");
+  for (const int arm : model_bandit_.ranking(ranking)) {
+    const auto [style, model] = model_arms_[static_cast<size_t>(arm)];
+    if (!has_model(model)) continue;
+    Result<std::optional<ModelTask>> task =
+        dependencies_.tasks->make(context, style, room_[static_cast<size_t>(model)]);
+    if (!task && task.error().code == Errc::refused) continue;  // too long for that model
+    if (!task) return task.error();
+    if (!*task || repeats(llm::prompt_digest((*task)->request))) continue;
+    Asked asked{.row = {.kind = selection.kind, .memory = selection.memory},
+                .selection = selection,
+                .arm = arm,
+                .task = std::move(**task)};
+    for (const int parent : selection.parents) asked.row.parents.push_back(at(parent).id);
+    TRY(send(std::move(asked)));
+    return true;
+  }
+  return false;
+}
+
+bool Engine::repeats(const Digest& digest) const {
+  int times = 0;
+  for (const auto& [id, asked] : asked_) {
+    if (asked.row.digest != digest) continue;
+    if (unanswered_.contains(id) || ++times == kSamePromptMax) return true;
+  }
+  return false;
+}
+
+Result<void> Engine::send(Asked asked) {
+  const ModelArm& arm = model_arms_[static_cast<size_t>(asked.arm)];
+  const llm::CompletionRequest request = asked.task->request;
+  PromptRow& row = asked.row;
+  row.run = run_;
+  row.step = static_cast<int64_t>(rows_.size());
+  row.consumed = consumed();
+  row.style = proposer_of(arm.style);
+  row.model = dependencies_.models->list()[static_cast<size_t>(arm.model)].name;
+  row.digest = llm::prompt_digest(request);
+  row.stable = request.stable;
+  row.stable_digest = digest_of(request.stable);
+  row.request = dump_json(llm::encode_request(request));
+  const PromptId id = TRY(dependencies_.graph.add_prompt(row));
+  row.id = id;
+  row.stable.clear();
+  dependencies_.events.emit("model.asked", {{"prompt", id.value},
+                                            {"model", row.model},
+                                            {"style", row.style},
+                                            {"kind", enum_name(row.kind)}});
+  const llm::AnswerContract contract = asked.task->contract;
+  asked_.insert_or_assign(id, std::move(asked));
+  unanswered_.insert(id);
+  told_away_ = false;
+  dependencies_.models->ask(id, arm.model, request, contract);
+  return {};
+}
+
+// Says once that no model can be asked: until one is asked again.
+void Engine::tell_away() {
+  for (int model = 0; model < static_cast<int>(ended_.size()); ++model) {
+    if (has_model(model)) return;
+  }
+  if (std::exchange(told_away_, true)) return;
+  dependencies_.events.emit(
+      "models.away", {{"message", "no model can be asked now; the embedded proposers go on"}});
+}
+
+// While models answer, a share of the steps is theirs: the embedded proposers are so much faster
+// that they would use up the run before the first answer.
+bool Engine::embedded_may_go() {
+  if (!allows(JournalKind::node, false)) return false;
+  if (model_arms_.empty() || dependencies_.pace) return true;
+  if (unanswered_.empty()) {
+    tell_away();
+    return true;
+  }
+  const auto kept =
+      static_cast<int64_t>(options_.models.share * static_cast<double>(options_.steps));
+  const auto expected = static_cast<int64_t>(unanswered_.size() + candidates_.size());
+  return embedded_ < options_.steps - kept && fresh_proposed_ + expected < options_.steps;
+}
+
+}  // namespace ke

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/model_options.hpp"
+
+#include "base/json.hpp"
+#include "llm/exchange.hpp"
+
+namespace ke {
+namespace {
+
+template <class T>
+Result<std::optional<T>> optional_field(Fields& fields, const char* key) {
+  if (!fields.find(key)) return std::optional<T>();
+  return std::optional<T>(TRY(fields.get<T>(key)));
+}
+
+}  // namespace
+
+Json encode(const ModelOptions& options) {
+  Json json{{"names", options.names},
+            {"calls", options.calls},
+            {"share", options.share},
+            {"prices", options.prices}};
+  if (options.tokens_max) json["tokens_max"] = *options.tokens_max;
+  if (options.calls_max) json["calls_max"] = *options.calls_max;
+  if (options.usd_max) json["usd_max"] = *options.usd_max;
+  return json;
+}
+
+Result<ModelOptions> decode_models(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "the run's models"));
+  ModelOptions options;
+  options.names = TRY(fields.get<std::vector<std::string>>("names"));
+  options.calls = TRY(fields.get<int32_t>("calls"));
+  options.share = TRY(fields.get<double>("share"));
+  options.prices = TRY(fields.get<std::string>("prices"));
+  options.tokens_max = TRY(optional_field<int64_t>(fields, "tokens_max"));
+  options.calls_max = TRY(optional_field<int64_t>(fields, "calls_max"));
+  options.usd_max = TRY(optional_field<double>(fields, "usd_max"));
+  TRY(fields.finish());
+  return options;
+}
+
+Result<ModelSpending> spending_of(const GraphReader& graph, RunId run) {
+  ModelSpending spending;
+  for (const ExchangeRow& exchange : TRY(graph.exchanges(run))) {
+    for (const AnswerRow& answer : exchange.answers) {
+      if (answer.early) continue;
+      const Json json = TRY(parse_json(answer.outcome));
+      const llm::Outcome outcome = TRY(llm::decode_outcome(json, exchange.prompt.model));
+      const llm::Usage& usage = outcome ? outcome->usage : outcome.error().usage;
+      ++spending.calls;
+      spending.tokens += usage.input_tokens + usage.output_tokens;
+      spending.usd += json.value("usd", 0.0);
+    }
+  }
+  return spending;
+}
+
+}  // namespace ke

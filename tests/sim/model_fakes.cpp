@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_fakes.hpp"
+
+#include <fmt/format.h>
+
+namespace ke::sim {
+
+Result<std::optional<ModelTask>> GenesTasks::make(const ProposalContext& context, ModelStyle style,
+                                                  std::optional<int64_t> tokens_max) const {
+  ModelTask task{.style = style, .kind = context.kind, .memory = context.memory};
+  task.contract.entry = "genes";
+  const size_t nodes = TRY(context.graph.nodes(context.run, false)).size();
+  std::string text = fmt::format("{} of {} nodes", enum_name(context.kind), nodes);
+  if (tokens_max) text += fmt::format(" in {} tokens", *tokens_max);
+  for (const ParentView& parent : context.parents) {
+    text += "\n" + parent.node.source;
+    task.parents.push_back(parent.node.id);
+  }
+  task.request.stable = "Write genes.";
+  task.request.messages = {{llm::Role::user, std::move(text)}};
+  return std::optional<ModelTask>(std::move(task));
+}
+
+Result<ModelProposal> GenesTasks::proposal(const ProposalContext&, const ModelTask& task,
+                                           const llm::AnswerResult& answer) const {
+  if (!answer) return ModelProposal{{}, answer.error().sentence};
+  std::string source = answer->source.substr(0, answer->source.find_last_not_of(" \n") + 1);
+  return ModelProposal{
+      Proposal{.source = std::move(source), .plan = {}, .parents = task.parents, .note = "told"},
+      {}};
+}
+
+llm::CompletionRequest GenesTasks::follow_up(const ModelTask& task, std::string_view answer,
+                                             std::string_view fault) const {
+  llm::CompletionRequest request = task.request;
+  request.messages.push_back({llm::Role::assistant, std::string(answer)});
+  request.messages.push_back({llm::Role::user, std::string(fault)});
+  return request;
+}
+
+llm::Outcome ScriptedProvider::complete(const llm::CompletionRequest& request,
+                                        const llm::OnDelta& on_delta, std::stop_token stop) {
+  int64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    number = static_cast<int64_t>(requests_.size());
+  }
+  return script_({number, request, on_delta, stop});
+}
+
+std::vector<llm::CompletionRequest> ScriptedProvider::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+llm::Outcome say(std::string text) {
+  llm::Completion completion;
+  completion.text = std::move(text);
+  completion.usage = {.input_tokens = 100, .output_tokens = 50};
+  completion.elapsed = std::chrono::milliseconds(20);
+  return completion;
+}
+
+std::string block(const Genes& genes) { return "Here:\n```\n" + print_genes(genes) + "\n```\n"; }
+
+llm::Outcome answer_of(const Call& call) {
+  Rng rng = Rng(static_cast<uint64_t>(call.number)).split(llm::prompt_digest(call.request).hex());
+  Genes genes = kPlanted;
+  for (int& gene : genes) {
+    if (rng.chance(0.4)) gene = static_cast<int>(rng.below(kAlleles));
+  }
+  return say(block(genes));
+}
+
+ModelWorld::ModelWorld(Store& at, ScriptedProvider::Script script, Faults faults)
+    : world(at, faults) {
+  auto scripted = std::make_unique<ScriptedProvider>("fake:m", std::move(script));
+  provider = scripted.get();
+  std::vector<AskedModel> models;
+  models.push_back({std::move(scripted), std::nullopt});
+  asker = std::make_unique<Asker>(std::move(models), 2, clock, events);
+}
+
+ModelWorld::ModelWorld(Store& at, std::vector<AskedModel> models, Faults faults)
+    : world(at, faults), asker(std::make_unique<Asker>(std::move(models), 2, clock, events)) {}
+
+SearchDependencies ModelWorld::dependencies() {
+  SearchDependencies dependencies = world.dependencies();
+  dependencies.models = asker.get();
+  dependencies.tasks = &tasks;
+  return dependencies;
+}
+
+SearchOptions model_options(int64_t steps, std::vector<std::string> proposers) {
+  SearchOptions options = options_of("greedy", 7, steps);
+  options.proposers = std::move(proposers);
+  options.models.names = {"fake:m"};
+  return options;
+}
+
+}  // namespace ke::sim

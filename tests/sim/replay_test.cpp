@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs with models that are cut off at any insert lose nothing that was paid for, and every run,
+// whole or resumed, can be played again from what it recorded.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "model_fakes.hpp"
+#include "search/replay.hpp"
+
+namespace ke::sim {
+namespace {
+
+constexpr Faults kFaults{.build_failures = 0.1, .rejections = 0.2};
+
+// Good answers, talk that is followed up, and failures, by the prompt alone.
+llm::Outcome moody(const Call& call) {
+  Rng rng = Rng(3).split(llm::prompt_digest(call.request).hex());
+  const double mood = rng.uniform();
+  if (mood < 0.2) return say("Let me think.");
+  if (mood < 0.3) return llm::Failure{llm::FailureKind::overloaded, "busy"};
+  return answer_of(call);
+}
+
+Result<ReplayReport> play(const Json& recorded) {
+  const Recording recording = TRY(decode_recording(recorded));
+  const RunDescription about =
+      TRY(decode_run_description(TRY(parse_json(recording.run.description))));
+  const testing_support::FakeTarget target;
+  const GenesTasks tasks;
+  NullEvents events;
+  const std::vector<const ProposerInfo*> proposers = {&kGenesProposer, &kIdleProposer};
+  return replay(recording, {.target = target,
+                            .about = about,
+                            .program = std::nullopt,
+                            .tasks = tasks,
+                            .proposers = proposers,
+                            .events = events});
+}
+
+// No prompt has two answers, and none that is good was thrown away.
+void expect_nothing_lost(const GraphReader& graph, RunId run) {
+  const std::vector<ExchangeRow> exchanges = *graph.exchanges(run);
+  const std::vector<NodeRow> nodes = *graph.nodes(run, true);
+  for (const ExchangeRow& exchange : exchanges) {
+    const auto whole = std::ranges::count(exchange.answers, false, &AnswerRow::early);
+    EXPECT_LE(whole, 1) << "prompt " << exchange.prompt.id.value << " was asked again";
+  }
+  for (const NodeRow& node : nodes) {
+    if (!node.prompt) continue;
+    const ExchangeRow exchange = *graph.exchange(node.prompt);
+    EXPECT_FALSE(exchange.answers.empty());
+  }
+}
+
+TEST(Replay, PlaysAWholeRunAgain) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    const auto store = make_memory_store();
+    ModelWorld it(*store, moody, kFaults);
+    SearchOptions options = model_options(24);
+    options.seed = seed;
+    const auto result = search(it.dependencies(), options);
+    ASSERT_TRUE(result) << result.error().to_string();
+    const auto report = play(*export_run(it.world.graph, result->run));
+    ASSERT_TRUE(report) << report.error().to_string();
+    EXPECT_EQ(report->nodes, result->steps);
+    EXPECT_EQ(report->evaluations, result->evaluated);
+    EXPECT_GE(report->prompts, 1);
+  }
+}
+
+TEST(Replay, PlaysARunWithoutModelsAgain) {
+  const auto store = make_memory_store();
+  World world(*store, kFaults);
+  SearchOptions options = options_of("mcts", 4, 30);
+  options.proposers = {"genes", "idle"};
+  options.seeds = {{"mine", "genes 1 1 1 1 1 1"}};
+  const auto result = search(world.dependencies(), options);
+  const auto report = play(*export_run(world.graph, result->run));
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_EQ(report->nodes, 30);
+}
+
+TEST(Replay, AfterACutAtAnyInsertNothingIsLostAndTheWholePlaysAgain) {
+  const SearchOptions options = model_options(14);
+  for (int64_t moment = 2; moment <= 60; moment += 3) {
+    SCOPED_TRACE(fmt::format("cut off at insert {}", moment));
+    const auto store = make_memory_store();
+    bool cut = false;
+    {
+      WatchedStore watched(*store, [&](int64_t insert) -> Result<void> {
+        if (insert != moment) return {};
+        cut = true;
+        return Error{Errc::unavailable, "the disk is full"};
+      });
+      ModelWorld it(watched, moody, kFaults);
+      const bool whole = search(it.dependencies(), options).has_value();
+      EXPECT_EQ(whole, !cut);
+    }
+    ModelWorld it(*store, moody, kFaults);
+    const RunId run = **it.world.graph.latest_run();
+    const auto result = resume(it.dependencies(), run, options);
+    ASSERT_TRUE(result) << result.error().to_string();
+    EXPECT_EQ(result->evaluated, 14);
+    expect_nothing_lost(it.world.graph, run);
+    const auto report = play(*export_run(it.world.graph, run));
+    ASSERT_TRUE(report) << report.error().to_string();
+  }
+}
+
+class Tampered : public testing::Test {
+ protected:
+  void SetUp() override {
+    ModelWorld it(*store_, answer_of);
+    const auto result = search(it.dependencies(), model_options(8, {"llm"}));
+    recorded_ = *export_run(it.world.graph, result->run);
+  }
+  std::string refusal() {
+    const auto report = play(recorded_);
+    return report ? "nothing differs" : report.error().message;
+  }
+  std::unique_ptr<Store> store_ = make_memory_store();
+  Json recorded_;
+};
+
+TEST_F(Tampered, APromptThatIsMadeAnotherWayNow) {
+  EXPECT_EQ(refusal(), "nothing differs");
+  Json& prompt = recorded_["prompts"][1];
+  prompt["request"]["messages"][0]["text"] = "draft of\nother nodes";
+  prompt["digest"] = digest_of("another").hex();
+  EXPECT_NE(refusal().find("message 1 differs from line 1 on"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("is prompt 2 (llm, fake:m)"), std::string::npos) << refusal();
+}
+
+TEST_F(Tampered, ASourceThatIsReadAnotherWayNow) {
+  Json& node = recorded_["nodes"][2];
+  node["source"] = "genes 0 0 0 0 0 0";
+  node["source_digest"] = digest_of("genes 0 0 0 0 0 0").hex();
+  EXPECT_NE(refusal().find("the replay's source differs from line 1 on"), std::string::npos)
+      << refusal();
+}
+
+TEST_F(Tampered, AnAnswerThatIsReadAnotherWayNow) {
+  recorded_["prompts"][0]["answers"][0]["fault"] = "no block";
+  EXPECT_NE(refusal().find("reads a kernel out of the answer to prompt 1, not 'no block'"),
+            std::string::npos)
+      << refusal();
+}
+
+TEST_F(Tampered, ARunThatBuildsOnAnother) {
+  recorded_["nodes"][0]["proposer"] = "history";
+  EXPECT_NE(refusal().find("cannot be replayed by itself"), std::string::npos) << refusal();
+}
+
+TEST_F(Tampered, KernelsAreJudgedAgainByTheirVerdicts) {
+  recorded_["nodes"][1]["evaluations"][0]["evaluation"]["verdict"] = "crashed";
+  recorded_["nodes"][1]["evaluations"][0]["evaluation"].erase("measurement");
+  const Recording recording = *decode_recording(recorded_);
+  os::FakeClock clock;
+  FakeEvaluator judge(clock);
+  NullEvents events;
+  const auto others = judge_again(recording, judge, events, {});
+  ASSERT_TRUE(others) << others.error().to_string();
+  ASSERT_EQ(others->size(), 1u);
+  EXPECT_EQ(others->front().recorded, Verdict::crashed);
+  EXPECT_EQ(others->front().now, Verdict::accepted);
+}
+
+}  // namespace
+}  // namespace ke::sim
