@@ -109,7 +109,7 @@ TEST_F(Prompt, SameContextSamePrompt) {
 
 TEST_F(Prompt, CrossesShowBothKernelsUnlessTheSecondDoesNotFit) {
   const NodeId a = add({.source = "int ke_launch_a;\n", .evaluation = accepted(1.5)});
-  const NodeId b = add({.source = "int b[] = {" + std::string(8000, '1') + "};\n",
+  const NodeId b = add({.source = "int b[] = {" + std::string(12'000, '1') + "};\n",
                         .evaluation = accepted(1.6)});
   const ModelTask both = task(context(NodeKind::cross, {a, b}), ModelStyle::source);
   EXPECT_EQ(both.parents, (std::vector{a, b}));
