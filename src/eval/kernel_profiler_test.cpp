@@ -12,7 +12,7 @@ namespace {
 
 KernelProfile profile_of(const std::string& source) {
   const std::unique_ptr<Target> target = find_target("x86")->make();
-  TimingLock lock({});
+  TimingLock lock(std::filesystem::path{});
   const Result<KernelProfile> profile =
       profile_kernel({.target = target.get(), .timing_lock = &lock}, source);
   EXPECT_TRUE(profile) << profile.error().to_string();
@@ -55,7 +55,7 @@ TEST(KernelProfiler, ASourceThatDoesNotBuildHasNoMetrics) {
 
 TEST(KernelProfiler, AsksForNoForbiddenFlag) {
   const std::unique_ptr<Target> target = find_target("x86")->make();
-  TimingLock lock({});
+  TimingLock lock(std::filesystem::path{});
   const Result<KernelProfile> refused = profile_kernel(
       {.target = target.get(), .timing_lock = &lock}, "// ke:flags -fplugin=evil.so\n");
   ASSERT_FALSE(refused);

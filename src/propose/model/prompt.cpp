@@ -32,7 +32,6 @@ std::string joined(std::initializer_list<std::string_view> sections) {
 class Room {
  public:
   explicit Room(int64_t bytes) : left_(bytes) {}
-  bool overdrawn() const { return left_ < 0; }
   size_t left() const { return left_ < 0 ? 0 : static_cast<size_t>(left_); }
   bool take(std::string_view section) {
     const auto size = static_cast<int64_t>(section.size()) + 2;
@@ -111,16 +110,17 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
       joined({material.problem, material.problem_source, material.diagnosis, material.base,
               material.request});
   const auto needed = static_cast<int64_t>(material.stable.size() + fixed.size());
-  Room room(bytes_of_tokens(options.tokens_max) - needed);
+  const int64_t spare = bytes_of_tokens(options.tokens_max) - needed;
+  Room room(spare);
   const bool graph_needed = material.problem_source.empty() && !material.graph.empty();
   std::string other = room.take(material.other) ? material.other : "";
   std::string graph = fitted_graph(material.graph, room);
   if (graph_needed && graph.empty() && !other.empty()) {  // rather no second parent
-    room = Room(bytes_of_tokens(options.tokens_max) - needed);
+    room = Room(spare);
     other.clear();
     graph = fitted_graph(material.graph, room);
   }
-  if (room.overdrawn() || (graph_needed && graph.empty())) {
+  if (spare < 0 || (graph_needed && graph.empty())) {
     return Error{Errc::refused,
                  fmt::format("a prompt needs about {} tokens for the contract, the problem and the "
                              "kernel alone, and {} are allowed: allow more, or ask a model with a "
@@ -129,6 +129,7 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
   }
   const std::string history = fitted_history(material.attempts, room);
   const std::string profile = room.take(material.profile) ? material.profile : "";
+  if (profile.empty() && !material.profile.empty()) room.close();
   const auto documents_max = static_cast<size_t>(bytes_of_tokens(options.documents_tokens_max));
   const std::string documents = fitted_documents(
       material.documents, std::min(documents_max, room.left() < 2 ? 0 : room.left() - 2),

@@ -9,6 +9,7 @@
 #include "base/rng.hpp"
 #include "llm/answer_blocks.hpp"
 #include "llm/utf8.hpp"
+#include "propose/model/task.hpp"
 #include "propose/model/testing.hpp"
 
 namespace ke::model {

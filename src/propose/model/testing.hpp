@@ -68,7 +68,9 @@ class History : public testing::Test {
                                         .source = spec.source,
                                         .plan = spec.plan,
                                         .note = spec.note});
-    if (spec.evaluation) EXPECT_TRUE(graph_.add_evaluation(id, *spec.evaluation, "full"));
+    if (spec.evaluation) {
+      EXPECT_TRUE(graph_.add_evaluation(id, *spec.evaluation, "full"));
+    }
     return id;
   }
 

@@ -150,7 +150,9 @@ TEST(X86Profile, SurvivesWhateverToolsPrint) {
       }
       if (text.empty()) text = "x";
     }
-    if (const auto loop = find_hot_loop(text)) EXPECT_FALSE(loop->instructions.empty());
+    if (const auto loop = find_hot_loop(text)) {
+      EXPECT_FALSE(loop->instructions.empty());
+    }
     (void)vectorisation_remarks(text);
     (void)read_pipeline_model(text, 100);
   }
