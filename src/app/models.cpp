@@ -24,7 +24,12 @@ llm::Spending spending_of(const ModelSpending& spent) {
 }  // namespace
 
 ModelSet::ModelSet(const ModelOptions& options, const ModelSpending& spent)
-    : budget_(limits_of(options), spending_of(spent)), tasks_(prompted_tasks({})) {}
+    : budget_(limits_of(options), spending_of(spent)) {}
+
+void ModelSet::draw_on(std::unique_ptr<GroundSource> ground) {
+  ground_ = std::move(ground);
+  tasks_ = prompted_tasks({.ground = ground_.get()});
+}
 
 Result<std::unique_ptr<ModelSet>> ModelSet::open(const ModelOptions& options,
                                                  const ModelSpending& spent) {

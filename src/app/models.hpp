@@ -26,6 +26,9 @@ class ModelSet {
   static Result<std::unique_ptr<ModelSet>> open(const ModelOptions& options,
                                                 const ModelSpending& spent = {});
 
+  // Where prompts take profiles and documents from. To be called before tasks().
+  void draw_on(std::unique_ptr<GroundSource> ground);
+
   Models& models() { return *asker_; }
   const ModelTasks& tasks() const { return *tasks_; }
 
@@ -38,6 +41,7 @@ class ModelSet {
   llm::Environment environment_;
   std::unique_ptr<os::HttpClient> http_;
   llm::LlmBudget budget_;
+  std::unique_ptr<GroundSource> ground_;
   std::unique_ptr<ModelTasks> tasks_;
   std::unique_ptr<Asker> asker_;  // last: its threads use everything above
 };

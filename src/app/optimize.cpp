@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/distill.hpp"
+#include "app/ground.hpp"
 #include "app/knowledge.hpp"
 #include "base/json.hpp"
 #include "domain/limits.hpp"
@@ -36,6 +37,12 @@ Result<std::string> write_best(Session& session, NodeId best, const std::string&
   if (path.has_parent_path()) TRY(os::make_directories(path.parent_path()));
   TRY(os::write_file_atomically(path, node.source).context("the best kernel"));
   return path.string();
+}
+
+void give_ground(ModelSet* models, Session& session, const Workspace& workspace) {
+  if (models == nullptr) return;
+  models->draw_on(
+      workspace_ground(workspace.folder(), session.target_name(), &session.evaluator()));
 }
 
 Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
@@ -159,6 +166,7 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
   std::unique_ptr<ModelSet> models;  // first: what is wrong with them is known at once
   if (!request.search.models.names.empty()) models = TRY(ModelSet::open(request.search.models));
   auto session = TRY(Session::open(request.session, workspace, events));
+  give_ground(models.get(), *session, workspace);
   TRY(os::make_directories(workspace.folder() / "sessions"));
   NotingEvents noting(events, session->options(), workspace);
   const SearchResult result =
@@ -204,6 +212,7 @@ Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& wo
                                              "with `kernelevolve optimize`.",
                                              options.problem_path, id.value)};
   }
+  give_ground(models.get(), *session, workspace);
   const SearchResult result = TRY(ke::resume(
       session->dependencies(events, std::move(stop), models.get()), id, search_options));
   learn(*session, workspace, result.run, events);

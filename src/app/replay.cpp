@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
+#include "app/ground.hpp"
 #include "app/session.hpp"
 #include "base/json.hpp"
 #include "ir/lower/lower.hpp"
@@ -18,7 +20,7 @@ namespace {
 struct About {
   os::TemporaryDirectory folder;
   RunDescription run;
-  std::optional<ir::Program> program;
+  std::vector<ir::Program> programs;  // one a shape case, or none
 };
 
 Result<About> about_run(const std::string& text) {
@@ -29,37 +31,42 @@ Result<About> about_run(const std::string& text) {
   About about{TRY(os::TemporaryDirectory::create()),
               TRY(decode_run_description(TRY(parse_json(text)))),
               {}};
-  Problem& problem = about.run.problem;
-  const std::string file = std::filesystem::path(problem.path).filename().string();
-  problem.path.clear();
+  const std::string file = std::filesystem::path(about.run.cases.front().path).filename().string();
+  std::string readable;
   if (!about.run.source.empty() && !file.empty()) {
     const std::filesystem::path path = about.folder.path() / file;
     TRY(os::write_file_atomically(path, about.run.source));
-    problem.path = path.string();
+    readable = path.string();
   }
-  if (problem.graph) {
-    auto program = ir::lower(*problem.graph);
-    if (program) about.program = std::move(*program);
+  for (Problem& problem : about.run.cases) {
+    problem.path = readable;
+    auto program = problem.graph ? ir::lower(*problem.graph)
+                                 : Result<ir::Program>(Error{Errc::unavailable, "no graph"});
+    if (program) about.programs.push_back(std::move(*program));
   }
+  if (about.programs.size() < about.run.cases.size()) about.programs.clear();
   return about;
 }
 
-// "strict, as-is" as Session::dependencies wrote it.
+// "strict, as-is, libraries none, …" as Session::dependencies wrote it.
 Result<SessionOptions> session_options(const Recording& recording, const About& about) {
   SessionOptions options;
-  options.problem_path = about.run.problem.path;
+  options.problem_path = about.run.cases.front().path;
   options.problem_name = recording.problem;
   options.target = recording.run.scope.target;
   options.threads = about.run.machine.threads;
   const std::string& conditions = about.run.conditions;
-  const size_t comma = conditions.find(", ");
-  const auto precision = parse_enum<Precision>(conditions.substr(0, comma));
-  if (!precision || comma == std::string::npos) {
+  static const std::regex kForm("([a-z0-9]+), ([a-z0-9-]+), libraries (.*), judge [0-9]+.*");
+  std::smatch match;
+  const bool known = std::regex_match(conditions, match, kForm);
+  const auto precision = known ? parse_enum<Precision>(match.str(1)) : std::nullopt;
+  if (!precision) {
     return Error{Errc::invalid, fmt::format("the recording's conditions '{}' are none we know",
                                             conditions)};
   }
   options.precision = *precision;
-  options.dtype = conditions.substr(comma + 2);
+  options.dtype = match.str(2);
+  options.libraries = match.str(3);
   if (options.problem_path.empty()) {
     return Error{Errc::invalid, "the recording lacks the problem's file, so nothing can be judged "
                                 "again"};
@@ -82,6 +89,18 @@ Result<std::vector<OtherVerdict>> judge_recording(const ReplayRequest& request,
   return ke::judge_again(recording, session->evaluator(), events, std::move(stop));
 }
 
+std::unique_ptr<ModelTasks> recorded_tasks(GroundSource& ground) {
+  return prompted_tasks({.ground = &ground});
+}
+
+// All shape cases where there are several.
+std::vector<const Problem*> cases_of(const RunDescription& about) {
+  std::vector<const Problem*> cases;
+  for (const Problem& problem : about.cases) cases.push_back(&problem);
+  if (cases.size() == 1) cases.clear();
+  return cases;
+}
+
 }  // namespace
 
 Result<ReplayResult> replay(const ReplayRequest& request, EventSink& events, std::stop_token stop) {
@@ -91,13 +110,12 @@ Result<ReplayResult> replay(const ReplayRequest& request, EventSink& events, std
   const TargetInfo* info = TRY(target_named(recording.run.scope.target));
   const std::unique_ptr<Target> target = info->make();
   const About known = TRY(about_run(recording.run.description));
-  const std::unique_ptr<ModelTasks> tasks = prompted_tasks({});
   ReplayResult result{.problem = recording.problem, .report = {}, .others = {}};
   NullEvents quiet;
   result.report = TRY(ke::replay(recording, {.target = *target,
                                              .about = known.run,
-                                             .program = known.program,
-                                             .tasks = *tasks,
+                                             .programs = known.programs,
+                                             .tasks = recorded_tasks,
                                              .events = quiet}));
   if (!request.judge_again) return result;
   result.judged_again = true;
@@ -115,8 +133,10 @@ Result<std::string> prompt_text(NodeId id, Workspace& workspace) {
   const RunRow run = TRY(graph.run(node.run));
   const About known = TRY(about_run(run.description));
   const std::unique_ptr<Target> target = TRY(target_named(run.scope.target))->make();
-  ProposalContext context{.problem = known.run.problem,
-                          .program = known.program ? &*known.program : nullptr,
+  const std::vector<const Problem*> cases = cases_of(known.run);
+  ProposalContext context{.problem = known.run.cases.front(),
+                          .cases = cases,
+                          .programs = known.programs,
                           .target = *target,
                           .machine = known.run.machine,
                           .kind = NodeKind::mutate,
@@ -128,7 +148,9 @@ Result<std::string> prompt_text(NodeId id, Workspace& workspace) {
   ParentView parent{.node = node, .evaluation = {}};
   if (auto verdict = TRY(graph.verdict_of(id))) parent.evaluation = std::move(verdict->evaluation);
   context.parents.push_back(std::move(parent));
-  const auto task = TRY(prompted_tasks({})->make(context, ModelStyle::source, std::nullopt));
+  const auto ground = workspace_ground(workspace.folder(), run.scope.target, nullptr);
+  const auto tasks = prompted_tasks({.ground = ground.get()});
+  const auto task = TRY(tasks->make(context, ModelStyle::source, std::nullopt));
   if (!task) return Error{Errc::unavailable, "there is nothing to ask about this node"};
   return llm::plain_text(task->request);
 }

@@ -208,6 +208,7 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                             .conditions = std::move(conditions),
                             .machine = machine_,
                             .problem = problem(),
+                            .cases = oracles_.size() > 1 ? cases() : std::vector<const Problem*>(),
                             .programs = programs_,
                             .models = models ? &models->models() : nullptr,
                             .tasks = models ? &models->tasks() : nullptr,

@@ -101,6 +101,7 @@ struct PromptRow {
   Digest stable_digest;
   std::string stable;    // the part that many prompts share; stores keep it once
   std::string request;   // JSON of the rest: messages and options
+  std::string ground;    // JSON of what else it draws on; empty for one that follows another
 };
 
 // What came back: an answer, or why there was none. A prompt with a row here is never asked again.

@@ -144,15 +144,17 @@ Result<Draw> decode_draw(const Json& json) {
 
 namespace {
 
-Json encode_specs(const std::vector<TensorSpec>& specs) {
+template <class T>
+Json encode_all(const std::vector<T>& items) {
   Json list = Json::array();
-  for (const TensorSpec& spec : specs) list.push_back(encode(spec));
+  for (const T& item : items) list.push_back(encode(item));
   return list;
 }
 
 Result<std::vector<TensorSpec>> decode_specs(Fields& fields, const char* key) {
   std::vector<TensorSpec> specs;
-  for (const Json& spec : TRY(fields.get<Json>(key))) {
+  const Json list = TRY(fields.get<Json>(key));
+  for (const Json& spec : list) {
     specs.push_back(TRY(decode_tensor_spec(spec)));
   }
   return specs;
@@ -163,15 +165,20 @@ Result<std::vector<TensorSpec>> decode_specs(Fields& fields, const char* key) {
 Json encode(const Problem& problem) {
   return Json{{"name", problem.name},
               {"digest", problem.digest.hex()},
-              {"inputs", encode_specs(problem.inputs)},
-              {"outputs", encode_specs(problem.outputs)},
+              {"inputs", encode_all(problem.inputs)},
+              {"outputs", encode_all(problem.outputs)},
               {"graph", problem.graph ? ir::encode(*problem.graph) : Json(nullptr)},
               {"graph_error", problem.graph_error},
               {"float64_truth", problem.float64_truth},
               {"longest_reduction", problem.longest_reduction},
               {"flops", problem.flops},
+              {"spared_flops", problem.spared_flops},
               {"unit_roundoff", problem.unit_roundoff},
-              {"flags", problem.flags}};
+              {"libraries", problem.libraries},
+              {"flags", problem.flags},
+              {"draws", encode_all(problem.draws)},
+              {"shape_case", problem.shape_case},
+              {"case_count", problem.case_count}};
 }
 
 Result<Problem> decode_problem(const Json& json) {
@@ -189,8 +196,14 @@ Result<Problem> decode_problem(const Json& json) {
   problem.float64_truth = TRY(fields.get<bool>("float64_truth"));
   problem.longest_reduction = TRY(fields.get<int64_t>("longest_reduction"));
   problem.flops = TRY(fields.get<int64_t>("flops"));
+  problem.spared_flops = TRY(fields.get<int64_t>("spared_flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
+  problem.libraries = TRY(fields.get<std::string>("libraries"));
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
+  const Json draws = TRY(fields.get<Json>("draws"));
+  for (const Json& draw : draws) problem.draws.push_back(TRY(decode_draw(draw)));
+  problem.shape_case = TRY(fields.get<int32_t>("shape_case"));
+  problem.case_count = TRY(fields.get<int32_t>("case_count"));
   TRY(fields.finish());
   return problem;
 }

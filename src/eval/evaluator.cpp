@@ -17,6 +17,7 @@
 #include "eval/build.hpp"
 #include "eval/correctness.hpp"
 #include "eval/floor.hpp"
+#include "eval/kernel_profiler.hpp"
 #include "eval/timing.hpp"
 #include "eval/timing_lock.hpp"
 #include "os/file_system.hpp"
@@ -38,6 +39,9 @@ class Judge final : public Evaluator {
         pool_(options.threads) {}
 
   Result<Artifact> build(const std::string& source) override { return builder_.build(source); }
+  Result<KernelProfile> profile(const std::string& source) override {
+    return profile_kernel({options_.target, options_.limits, lock_.get()}, source);
+  }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
   Result<std::vector<std::string>> admission_flags() override;
   int64_t floor_ns() const override {

@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "domain/evaluation.hpp"
+#include "domain/kernel_profile.hpp"
 #include "domain/limits.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
@@ -50,6 +51,12 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual Result<Artifact> build(const std::string& source) = 0;
   virtual Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) = 0;
+
+  // What the target's tools say about a source, without running it. Errc::unavailable when there
+  // are none, refused when the source asks for what it may not. Threads as build().
+  virtual Result<KernelProfile> profile(const std::string& /*source*/) {
+    return Error{Errc::unavailable, "this judge has no tools that look at kernels"};
+  }
 
   // Admission (D3): flags found by screening the problem with decoys. Done once, by the first call.
   virtual Result<std::vector<std::string>> admission_flags() = 0;

@@ -28,8 +28,8 @@ class PlainTarget final : public Target {
                      const MachineProfile&) const override {
     return 0;
   }
-  Result<std::string> print(const ir::Program&, std::span<const ir::FusedKernel>,
-                            const MachineProfile&) const override {
+  Result<std::string> print_cases(std::span<const CaseKernels>,
+                                  const MachineProfile&) const override {
     return Error{Errc::unavailable, "this target prints nothing"};
   }
   Result<BuildRecipe> recipe(std::string_view source) const override {

@@ -29,6 +29,10 @@ class CaseEvaluator final : public Evaluator {
     const std::shared_lock building(building_);
     return cases_.front().judge->build(source);
   }
+  Result<KernelProfile> profile(const std::string& source) override {
+    const std::shared_lock building(building_);
+    return cases_.front().judge->profile(source);
+  }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
   Result<std::vector<std::string>> admission_flags() override;
   int64_t floor_ns() const override;

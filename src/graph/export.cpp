@@ -84,6 +84,7 @@ Result<Json> encode_exchange(const ExchangeRow& row) {
               {"digest", prompt.digest.hex()},
               {"stable", prompt.stable_digest.hex()},
               {"request", TRY(embedded(prompt.request))},
+              {"ground", TRY(embedded(prompt.ground))},
               {"answers", std::move(answers)}};
 }
 

@@ -100,6 +100,7 @@ Result<void> read_prompt(const Json& json, const Json& texts, Recording& into) {
   row.digest = TRY(digest_field(fields, "digest"));
   row.stable_digest = TRY(digest_field(fields, "stable"));
   row.request = TRY(text_field(fields, "request"));
+  row.ground = TRY(text_field(fields, "ground"));
   Fields shared = TRY(Fields::of(texts, "the texts"));
   row.stable = TRY(shared.get<std::string>(row.stable_digest.hex().c_str()));
   for (const Json& one : TRY(list_field(fields, "answers"))) {

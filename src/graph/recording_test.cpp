@@ -23,7 +23,8 @@ class RecordingTest : public testing::Test {
                                                 .digest = digest_of("q"),
                                                 .stable_digest = digest_of("shared"),
                                                 .stable = "shared",
-                                                .request = "{\"messages\":[]}"});
+                                                .request = "{\"messages\":[]}",
+                                                .ground = "{\"documents\":[]}"});
     EXPECT_TRUE(graph_.add_answer({.prompt = prompt, .outcome = "{\"text\":\"a\"}"}));
     const NodeId node = *graph_.add_node(
         {.run = run_, .step = 1, .proposer = "llm", .source = "int x;", .prompt = prompt});

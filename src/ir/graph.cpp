@@ -301,6 +301,7 @@ std::string_view operation_of(const Node& node) {
   std::string_view name = node.op;
   if (const size_t space = name.find('.'); space != name.npos) name.remove_prefix(space + 1);
   return name.substr(0, name.find('.'));
+}
 
 namespace {
 

@@ -35,7 +35,8 @@ struct ParentView {
 
 // What a proposer works with. All references outlive the call.
 struct ProposalContext {
-  const Problem& problem;
+  const Problem& problem;                       // of case 0
+  std::span<const Problem* const> cases = {};   // all shape cases where there are several
   std::span<const ir::Program> programs;  // one a shape case; empty when one cannot be lowered
   const Target& target;
   const MachineProfile& machine;

@@ -12,8 +12,10 @@ Json encode(const RunDescription& description) {
   for (const ModelInfo& model : description.models) {
     models.push_back({{"name", model.name}, {"priced", model.priced}});
   }
-  const std::filesystem::path file(description.problem.path);
-  return Json{{"problem", encode(description.problem)},
+  Json cases = Json::array();
+  for (const Problem& problem : description.cases) cases.push_back(encode(problem));
+  const std::filesystem::path file(description.cases.front().path);
+  return Json{{"cases", std::move(cases)},
               {"machine", encode(description.machine)},
               {"file", file.filename().string()},
               {"source", description.source},
@@ -24,11 +26,17 @@ Json encode(const RunDescription& description) {
 Result<RunDescription> decode_run_description(const Json& json) {
   Fields fields = TRY(Fields::of(json, "the run's description"));
   RunDescription description;
-  description.problem = TRY(decode_problem(TRY(fields.get<Json>("problem"))));
-  description.problem.path = TRY(fields.get<std::string>("file"));
+  const Json cases = TRY(fields.get<Json>("cases"));
+  for (const Json& problem : cases) description.cases.push_back(TRY(decode_problem(problem)));
+  if (description.cases.empty()) {
+    return Error{Errc::invalid, "the run's description names no problem"};
+  }
+  const std::string file = TRY(fields.get<std::string>("file"));
+  for (Problem& problem : description.cases) problem.path = file;
   description.machine = TRY(decode_machine_profile(TRY(fields.get<Json>("machine"))));
   description.source = TRY(fields.get<std::string>("source"));
-  for (const Json& model : TRY(fields.get<Json>("models"))) {
+  const Json models = TRY(fields.get<Json>("models"));
+  for (const Json& model : models) {
     Fields entry = TRY(Fields::of(model, "a model"));
     description.models.push_back(
         {TRY(entry.get<std::string>("name")), TRY(entry.get<bool>("priced"))});

@@ -16,7 +16,7 @@
 namespace ke {
 
 struct RunDescription {
-  Problem problem;
+  std::vector<Problem> cases;  // one a shape case, at least one
   MachineProfile machine;
   std::string source;  // of the problem's file; empty when it could not be read
   std::vector<ModelInfo> models;

@@ -71,6 +71,7 @@ Result<bool> Engine::ask_follow_up() {
                 .arm = before.arm,
                 .task = *TRY(task_of(before))};
     asked.row.id = {};
+    asked.row.ground.clear();
     asked.row.follows = next.prompt;
     asked.task->request = dependencies_.tasks->follow_up(*asked.task, next.answer, next.fault);
     TRY(send(std::move(asked)));
@@ -109,7 +110,9 @@ Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
     if (!task && task.error().code == Errc::refused) continue;  // too long for that model
     if (!task) return task.error();
     if (!*task || repeats(llm::prompt_digest((*task)->request))) continue;
-    Asked asked{.row = {.kind = selection.kind, .memory = selection.memory},
+    Asked asked{.row = {.kind = selection.kind,
+                        .memory = selection.memory,
+                        .ground = dump_json(encode((*task)->ground))},
                 .selection = selection,
                 .arm = arm,
                 .task = std::move(**task)};

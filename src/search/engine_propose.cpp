@@ -96,6 +96,7 @@ Result<bool> Engine::mark_spent(int position) {
 
 Result<ProposalContext> Engine::context_of(const Selection& selection) const {
   ProposalContext context{.problem = dependencies_.problem,
+                          .cases = dependencies_.cases,
                           .programs = dependencies_.programs,
                           .target = dependencies_.target,
                           .machine = dependencies_.machine,

@@ -37,11 +37,13 @@ Result<void> Engine::start() {
 }
 
 RunDescription Engine::describe() const {
-  RunDescription description{.problem = dependencies_.problem,
+  RunDescription description{.cases = {},
                              .machine = dependencies_.machine,
                              .source = {},
                              .models = {},
                              .conditions = dependencies_.conditions};
+  for (const Problem* problem : dependencies_.cases) description.cases.push_back(*problem);
+  if (description.cases.empty()) description.cases.push_back(dependencies_.problem);
   // The file is for prompts alone, which take no long ones.
   auto source = os::read_file(dependencies_.problem.path, kSourceBytesMax);
   if (source) description.source = std::move(*source);

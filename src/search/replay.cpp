@@ -42,6 +42,13 @@ Result<SearchOptions> options_of(const Recording& recording) {
   return options;
 }
 
+std::vector<const Problem*> cases_of(const RunDescription& about) {
+  std::vector<const Problem*> cases;
+  if (about.cases.size() == 1) return cases;
+  for (const Problem& problem : about.cases) cases.push_back(&problem);
+  return cases;
+}
+
 ReplayReport report_of(const Recording& recording) {
   ReplayReport report;
   report.nodes = static_cast<int64_t>(recording.nodes.size());
@@ -63,6 +70,9 @@ Result<ReplayReport> replay(const Recording& recording, const ReplayDependencies
   replay_parts::RecordedModels models(cursor, dependencies.about.models);
   replay_parts::RecordedPace pace(cursor);
   replay_parts::RecordedEvaluator evaluator(recording);
+  replay_parts::RecordedGround ground(cursor);
+  const std::unique_ptr<ModelTasks> tasks = dependencies.tasks(ground);
+  const std::vector<const Problem*> cases = cases_of(dependencies.about);
   ExperienceGraph graph(store);
   os::FakeClock clock;
   const SearchDependencies search{.clock = clock,
@@ -72,11 +82,12 @@ Result<ReplayReport> replay(const Recording& recording, const ReplayDependencies
                                   .target_name = recording.run.scope.target,
                                   .conditions = {},
                                   .machine = dependencies.about.machine,
-                                  .problem = dependencies.about.problem,
-                                  .program = dependencies.program,
+                                  .problem = dependencies.about.cases.front(),
+                                  .cases = cases,
+                                  .programs = dependencies.programs,
                                   .proposers = dependencies.proposers,
                                   .models = &models,
-                                  .tasks = &dependencies.tasks,
+                                  .tasks = tasks.get(),
                                   .pace = &pace,
                                   .events = dependencies.events,
                                   .stop = cursor.end_token()};

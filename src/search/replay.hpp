@@ -5,7 +5,8 @@
 // compares every row with the recorded one, so the first difference ends the replay.
 #pragma once
 
-#include <optional>
+#include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -21,8 +22,9 @@ namespace ke {
 struct ReplayDependencies {
   const Target& target;
   const RunDescription& about;  // decode_run_description of the recording
-  std::optional<ir::Program> program;
-  const ModelTasks& tasks;
+  std::vector<ir::Program> programs;  // one a shape case, or none
+  // Makes the tasks over what the recording holds.
+  std::function<std::unique_ptr<ModelTasks>(GroundSource& ground)> tasks;
   std::span<const ProposerInfo* const> proposers = all_proposers();
   EventSink& events;
 };

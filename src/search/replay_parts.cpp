@@ -199,6 +199,21 @@ std::optional<ModelEvent> RecordedModels::poll() {
 // Whatever could go on has: nothing is waited for in a replay.
 Result<void> RecordedModels::wait(Milliseconds) { return broken_ ? *broken_ : cursor_.stuck(); }
 
+Result<PromptGround> RecordedGround::ground() const {
+  const PromptRow* prompt = cursor_.prompt();
+  if (!prompt || prompt->ground.empty()) return PromptGround();
+  return decode_prompt_ground(TRY(parse_json(prompt->ground)));
+}
+
+Result<std::optional<KernelProfile>> RecordedGround::profile(const NodeRow&) {
+  return TRY(ground()).profile;
+}
+
+Result<std::vector<PromptDocument>> RecordedGround::documents(const ProposalContext&,
+                                                              const Diagnosis&, int64_t) {
+  return TRY(ground()).documents;
+}
+
 bool RecordedPace::allows(JournalKind next, bool special) const {
   if (!cursor_.next() || cursor_.next()->kind != next) return false;
   switch (next) {

@@ -9,6 +9,7 @@
 
 #include "eval/evaluator.hpp"
 #include "graph/recording.hpp"
+#include "propose/model/ground.hpp"
 #include "propose/model/models.hpp"
 #include "store/store.hpp"
 
@@ -99,6 +100,21 @@ class RecordedModels final : public Models {
   const Cursor& cursor_;
   std::vector<ModelInfo> models_;
   std::optional<Error> broken_;  // an answer that cannot be read
+};
+
+// What the recorded prompt at the cursor drew on. Prompts that are not there are made of nothing,
+// and differ when they are compared.
+class RecordedGround final : public GroundSource {
+ public:
+  explicit RecordedGround(const Cursor& cursor) : cursor_(cursor) {}
+  Result<std::optional<KernelProfile>> profile(const NodeRow& node) override;
+  Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
+                                                const Diagnosis& diagnosis,
+                                                int64_t tokens_max) override;
+
+ private:
+  Result<PromptGround> ground() const;
+  const Cursor& cursor_;
 };
 
 class RecordedPace final : public Pace {

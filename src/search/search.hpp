@@ -89,6 +89,7 @@ struct SearchDependencies {
   std::string conditions;
   const MachineProfile& machine;
   const Problem& problem;  // of case 0
+  std::vector<const Problem*> cases = {};  // all shape cases where there are several
   // One a shape case. Empty: proposers that need them have no ideas.
   std::vector<ir::Program> programs = {};
   std::span<const ProposerInfo* const> proposers = all_proposers();  // where names are looked up

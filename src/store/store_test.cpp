@@ -273,7 +273,8 @@ TEST_P(StoreConformance, ExchangesKeepTheirFieldsAndTheJournalTheirOrder) {
                         .digest = digest_of("p"),
                         .stable_digest = digest_of("shared"),
                         .stable = "shared",
-                        .request = "{\"messages\":[]}"};
+                        .request = "{\"messages\":[]}",
+                        .ground = "{\"documents\":[]}"};
   const PromptId first{*store().insert(asked)};
   PromptRow next = asked;
   next.follows = first;
@@ -295,6 +296,7 @@ TEST_P(StoreConformance, ExchangesKeepTheirFieldsAndTheJournalTheirOrder) {
   EXPECT_EQ(kept.digest, digest_of("p"));
   EXPECT_EQ(kept.stable, "shared");
   EXPECT_EQ(kept.request, asked.request);
+  EXPECT_EQ(kept.ground, asked.ground);
   ASSERT_EQ(rows[0].answers.size(), 2u);
   EXPECT_TRUE(rows[0].answers[0].early);
   EXPECT_EQ(rows[0].answers[0].consumed, 1);

@@ -63,18 +63,15 @@ class Target {
   virtual double estimate_ns(const ir::Program& program, const ir::FusedKernel& kernel,
                              const MachineProfile& machine) const = 0;
 
-  // The whole translation unit, to be read by people. Errc::unavailable when a kernel has something
-  // this target cannot print (the sentence says what).
-  virtual Result<std::string> print(const ir::Program& program,
-                                    std::span<const ir::FusedKernel> kernels,
-                                    const MachineProfile& machine) const = 0;
-
-  // The same for several shape cases of one problem: kernels for each, and an entry that chooses by
-  // the inputs' shapes and fails for others. One case is printed as by print().
+  // The whole translation unit, to be read by people. With several shape cases: kernels for each,
+  // and an entry that chooses by the inputs' shapes and fails for others. Errc::unavailable when
+  // something cannot be printed for this target (the sentence says what).
   virtual Result<std::string> print_cases(std::span<const CaseKernels> cases,
-                                          const MachineProfile& machine) const {
-    if (cases.size() == 1) return print(*cases[0].program, cases[0].kernels, machine);
-    return Error{Errc::unavailable, "this target prints sources for one shape case only"};
+                                          const MachineProfile& machine) const = 0;
+  Result<std::string> print(const ir::Program& program, std::span<const ir::FusedKernel> kernels,
+                            const MachineProfile& machine) const {
+    const CaseKernels one{&program, kernels};
+    return print_cases(std::span(&one, 1), machine);
   }
 
   // How a source is built, by whoever wrote it. Errc::unavailable when the toolchain is missing,

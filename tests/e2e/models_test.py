@@ -33,7 +33,7 @@ struct Work {{ const float* x; float* y; int64_t n; }};
 static void part(int64_t i, void* arg) {{
   const Work* work = static_cast<const Work*>(arg);
   const int64_t from = work->n * i / {parts}, to = work->n * (i + 1) / {parts};
-  for (int64_t k = from; k < to; ++k) work->y[k] = work->x[k] > 0 ? work->x[k] : 0.0f;
+  for (int64_t k = from; k < to; ++k) work->y[k] = work->x[k] <= 0 ? 0.0f : work->x[k];
 }}
 
 extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor* outputs,

@@ -30,13 +30,12 @@ Result<ReplayReport> play(const Json& recorded) {
   const RunDescription about =
       TRY(decode_run_description(TRY(parse_json(recording.run.description))));
   const testing_support::FakeTarget target;
-  const GenesTasks tasks;
   NullEvents events;
   const std::vector<const ProposerInfo*> proposers = {&kGenesProposer, &kIdleProposer};
   return replay(recording, {.target = target,
                             .about = about,
-                            .program = std::nullopt,
-                            .tasks = tasks,
+                            .programs = {},
+                            .tasks = [](GroundSource&) { return std::make_unique<GenesTasks>(); },
                             .proposers = proposers,
                             .events = events});
 }

@@ -174,13 +174,15 @@ Result<Facts> facts_of(const ProposalContext& context) {
   if (facts.time_ns() && !base.evaluation->measurement->cold) {
     facts.roof = roofline(context.problem, context.machine, false);
   }
-  if (!context.program) return facts;
+  if (context.programs.empty()) return facts;
   if (const std::optional<synth::Genome> genome = synth::genome_of(context, base.node)) {
-    facts.plan_kernels = genome->kernels.size();
+    // Times and floors are compared with case 0's bytes.
+    const ir::Program& program = context.programs.front();
+    const synth::CaseGenome& first = genome->cases.front();
+    facts.plan_kernels = first.kernels.size();
     facts.plan_bytes = 0;
-    for (const ir::FusedKernel& kernel : genome->kernels) {
-      *facts.plan_bytes +=
-          bytes_of(*context.program, kernel.reads) + bytes_of(*context.program, kernel.writes);
+    for (const ir::FusedKernel& kernel : first.kernels) {
+      *facts.plan_bytes += bytes_of(program, kernel.reads) + bytes_of(program, kernel.writes);
     }
   }
   return facts;

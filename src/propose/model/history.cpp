@@ -23,20 +23,26 @@ constexpr double kSameWithin = 0.01;  // of the speed: below what two measuremen
 bool sees_trajectory(Memory memory) { return memory == Memory::parents || memory == Memory::both; }
 bool sees_siblings(Memory memory) { return memory == Memory::siblings || memory == Memory::both; }
 
-std::optional<ir::Plan> plan_of(const ProposalContext& context, const NodeRow& node) {
-  if (!context.program || node.plan.empty()) return std::nullopt;
-  const Result<Json> json = parse_json(node.plan);
-  if (!json) return std::nullopt;
-  Result<ir::Plan> plan = ir::decode_plan(*json, *context.program);
-  return plan ? std::optional<ir::Plan>(std::move(*plan)) : std::nullopt;
+// What differs between the plans of two nodes; empty when that is nothing, or not known.
+std::string plan_difference(const ProposalContext& context, const NodeRow& from,
+                            const NodeRow& to) {
+  if (context.programs.empty()) return {};
+  const std::optional<synth::Genome> before = synth::genome_of(context, from);
+  const std::optional<synth::Genome> after = synth::genome_of(context, to);
+  if (!before || !after) return {};
+  std::string text;
+  for (size_t i = 0; i < after->cases.size(); ++i) {
+    const std::string one = model::difference(before->cases[i].plan, after->cases[i].plan);
+    if (one.empty()) continue;
+    text += (text.empty() ? "" : "; ") + synth::case_prefix(*after, i) + one;
+  }
+  return text;
 }
 
 std::string what_changed(const ProposalContext& context, const NodeRow& node,
                          const std::optional<NodeRow>& parent) {
   std::string text = fmt::format("{} by {}", enum_name(node.kind), node.proposer);
-  const std::optional<ir::Plan> mine = plan_of(context, node);
-  const std::optional<ir::Plan> theirs = parent ? plan_of(context, *parent) : std::nullopt;
-  const std::string moved = mine && theirs ? difference(*theirs, *mine) : "";
+  const std::string moved = parent ? plan_difference(context, *parent, node) : "";
   if (!moved.empty()) text += fmt::format(" ({})", one_line(moved, kNoteBytesMax));
   const std::string note = one_line(node.note, kNoteBytesMax);
   // The synthesizer's notes say the same as the difference.

@@ -270,12 +270,13 @@ Error illegal_value(int64_t number, int64_t value, const ScheduleChoice& choice)
 // Every decision that the model wrote is one that the target offers, with a value that it allows.
 // What it did not write and no longer fits (one decision may do away with others) goes.
 Result<ir::Plan> with_legal_schedules(const ProposalContext& context, Kernels numbered) {
+  const ir::Program& program = context.programs[edited_case(context)];
   ir::Plan plan;
   for (const NumberedKernel& kernel : numbered) plan.kernels.push_back(kernel.plan);
-  const std::vector<ir::FusedKernel> kernels = TRY(ir::realize(*context.program, plan));
+  const std::vector<ir::FusedKernel> kernels = TRY(ir::realize(program, plan));
   for (size_t k = 0; k < kernels.size(); ++k) {
     const std::vector<ScheduleChoice> choices =
-        context.target.choices(*context.program, kernels[k], context.machine);
+        context.target.choices(program, kernels[k], context.machine);
     for (const auto& [name, value] : numbered[k].plan.schedule) {
       const auto choice = std::ranges::find(choices, name, &ScheduleChoice::name);
       const bool offered = choice != choices.end();
@@ -297,7 +298,7 @@ Result<ir::Plan> by_edits(const ProposalContext& context, const ir::Plan& base,
   if (!edits.is_array() || edits.empty() || edits.size() > kEditsMax) {
     return Error{Errc::invalid, fmt::format("its edits are no list of 1 to {} edits", kEditsMax)};
   }
-  Editor editor(*context.program, base);
+  Editor editor(context.programs[edited_case(context)], base);
   for (size_t i = 0; i < edits.size(); ++i) {
     if (Result<void> done = editor.apply(edits[i]); !done) {
       return Error{Errc::invalid,
@@ -308,8 +309,9 @@ Result<ir::Plan> by_edits(const ProposalContext& context, const ir::Plan& base,
 }
 
 Result<ir::Plan> whole_plan(const ProposalContext& context, const Json& json) {
-  ir::Plan plan = TRY(ir::decode_plan(json, *context.program));
-  TRY(ir::verify(*context.program, plan));
+  const ir::Program& program = context.programs[edited_case(context)];
+  ir::Plan plan = TRY(ir::decode_plan(json, program));
+  TRY(ir::verify(program, plan));
   Kernels kernels;
   for (ir::KernelPlan& kernel : plan.kernels) {
     NumberedKernel one{static_cast<int64_t>(kernels.size()), std::move(kernel)};
@@ -336,10 +338,18 @@ Result<ir::Plan> read_plan(const ProposalContext& context, const ir::Plan& base,
 }  // namespace
 
 std::optional<synth::Genome> base_genome(const ProposalContext& context) {
-  if (context.program == nullptr) return std::nullopt;
+  if (context.programs.empty()) return std::nullopt;
   if (!context.parents.empty()) return synth::genome_of(context, context.parents.front().node);
-  return synth::complete(context, ir::fuse_greedily(*context.program));
+  synth::Genome genome;
+  for (const ir::Program& program : context.programs) {
+    auto one = synth::complete(context, program, ir::fuse_greedily(program));
+    if (!one) return std::nullopt;
+    genome.cases.push_back(std::move(*one));
+  }
+  return genome;
 }
+
+size_t edited_case(const ProposalContext& context) { return synth::cases_to_vary(context).front(); }
 
 Result<ir::Plan> edit_plan(const ProposalContext& context, const ir::Plan& base,
                            std::string_view json) {

@@ -20,11 +20,16 @@
 
 namespace ke::model {
 
-// The plan that a task starts from: the first parent's, or greedy fusion for a draft. Nothing when
+// The plans that a task starts from: the first parent's, or greedy fusion for a draft. Nothing when
 // there is no program, or the parent has no plan that is still legal.
 std::optional<synth::Genome> base_genome(const ProposalContext& context);
 
-// Errc::invalid with a sentence for the next prompt when the edit is malformed or not legal.
+// Whose plan is shown and edited: the first shape case that computes something. The other cases
+// keep theirs. There has to be a program.
+size_t edited_case(const ProposalContext& context);
+
+// Another plan for the edited case. Errc::invalid with a sentence for the next prompt when the edit
+// is malformed or not legal.
 Result<ir::Plan> edit_plan(const ProposalContext& context, const ir::Plan& base,
                            std::string_view json);
 

@@ -191,16 +191,16 @@ TEST_F(PlanEdit, RandomEditsAreLegalOrRefused) {
     if (!plan) continue;
     ++accepted_count;
     EXPECT_TRUE(ir::verify(program_, *plan)) << dump_json(edits);
-    EXPECT_TRUE(synth::complete(context(NodeKind::draft), *plan));
+    EXPECT_TRUE(synth::complete(context(NodeKind::draft), program_, *plan));
   }
   EXPECT_GT(accepted_count, 20);
 }
 
 TEST_F(PlanEdit, StartsFromTheParentOrFromGreedyFusion) {
-  EXPECT_EQ(base_genome(context(NodeKind::draft))->plan.kernels.size(),
+  EXPECT_EQ(base_genome(context(NodeKind::draft))->cases.front().plan.kernels.size(),
             ir::fuse_greedily(program_).kernels.size());
   const NodeId planned = add({.plan = dump_json(ir::encode(base_))});
-  EXPECT_EQ(base_genome(context(NodeKind::mutate, {planned}))->plan, base_);
+  EXPECT_EQ(base_genome(context(NodeKind::mutate, {planned}))->cases.front().plan, base_);
   const NodeId written = add({.source = "int f();"});
   EXPECT_FALSE(base_genome(context(NodeKind::mutate, {written})).has_value());
   has_program_ = false;

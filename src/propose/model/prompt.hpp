@@ -41,13 +41,14 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
 // --- Sections -----------------------------------------------------------------------------------
 
 std::string stable_section(const ProposalContext& context, ModelStyle style);
-std::string problem_section(const Problem& problem, const MachineProfile& machine);
+std::string problem_section(const ProposalContext& context);
 // The problem's file when it is a text of reasonable size, else nothing.
 std::string problem_source_section(const Problem& problem);
 std::string diagnosis_section(const Diagnosis& diagnosis);
 std::string profile_section(const KernelProfile& profile);
 std::string source_section(std::string_view text, const ParentView& parent);  // base_source…
 std::string base_plan_section(const ProposalContext& context, const synth::Genome& genome);
-std::string other_plan_section(const ParentView& parent, const synth::Genome& genome);
+std::string other_plan_section(const ProposalContext& context, const ParentView& parent,
+                               const synth::Genome& genome);
 
 }  // namespace ke::model

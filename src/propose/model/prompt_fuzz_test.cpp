@@ -30,12 +30,15 @@ std::string hostile(Rng& rng) {
   return text;
 }
 
-class Library final : public DocumentFinder {
+class Library final : public GroundSource {
  public:
-  std::vector<PromptDocument> documents;
-  Result<std::vector<PromptDocument>> find(const ProposalContext&, const Diagnosis&,
-                                           int64_t) const override {
-    return documents;
+  std::vector<PromptDocument> all;
+  Result<std::optional<KernelProfile>> profile(const NodeRow&) override {
+    return std::optional<KernelProfile>();
+  }
+  Result<std::vector<PromptDocument>> documents(const ProposalContext&, const Diagnosis&,
+                                           int64_t) override {
+    return all;
   }
 };
 
@@ -82,10 +85,10 @@ TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
                              .compiler_remarks = {hostile(rng)},
                              .missing = {{hostile(rng), hostile(rng)}}};
     Library library;
-    library.documents = {{hostile(rng), hostile(rng), hostile(rng), hostile(rng)},
+    library.all = {{hostile(rng), hostile(rng), hostile(rng), hostile(rng)},
                          {hostile(rng), hostile(rng), hostile(rng), hostile(rng)}};
     const auto made = make_task(context(NodeKind::cross, {parent, other}), ModelStyle::source,
-                                {.documents = &library});
+                                {.ground = &library});
     ASSERT_TRUE(made) << made.error().to_string();
     const llm::CompletionRequest& request = (*made)->request;
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(request)));

@@ -15,11 +15,14 @@ namespace {
 using testing_support::matches_golden;
 
 // A library of one document of some length.
-class OneDocument final : public DocumentFinder {
+class OneDocument final : public GroundSource {
  public:
   explicit OneDocument(std::string text) : text_(std::move(text)) {}
-  Result<std::vector<PromptDocument>> find(const ProposalContext&, const Diagnosis& diagnosis,
-                                           int64_t) const override {
+  Result<std::optional<KernelProfile>> profile(const NodeRow&) override {
+    return std::optional<KernelProfile>();
+  }
+  Result<std::vector<PromptDocument>> documents(const ProposalContext&, const Diagnosis& diagnosis,
+                                           int64_t) override {
     return std::vector<PromptDocument>{
         {"guidance/rows.md", "Row reductions", text_, "the bound is " + diagnosis.bound}};
   }
@@ -70,9 +73,9 @@ TEST_F(Prompt, GoldenDraftOfASource) {
 TEST_F(Prompt, GoldenChangeOfASource) {
   const NodeId from = parent();
   failed(from);
-  const OneDocument library("Keep partial sums in registers.\n");
+  OneDocument library("Keep partial sums in registers.\n");
   const ModelTask made = task(context(NodeKind::mutate, {from}), ModelStyle::source,
-                              {.documents = &library});
+                              {.ground = &library});
   EXPECT_TRUE(matches_golden(made.request.messages[0].text, "prompt/source_mutate.md"));
   EXPECT_EQ(made.documents, std::vector<std::string>{"guidance/rows.md"});
   EXPECT_EQ(made.parents, std::vector{from});
@@ -156,13 +159,13 @@ TEST_F(Prompt, ShrinksDocumentsThenHistoryThenTheGraphNeverTheBase) {
   std::ofstream(problem_.path) << "class Model: ...\n";
   problem_.graph = long_graph();
   const NodeId from = parent();
-  const OneDocument library(std::string(200, 'd') + "\n" + std::string(8000, 'e') + "\n");
+  OneDocument library(std::string(200, 'd') + "\n" + std::string(8000, 'e') + "\n");
   const ProposalContext asked = context(NodeKind::mutate, {from});
   int order = 0;
   for (int64_t limit = 12'000; limit > 0; limit -= 50) {
     SCOPED_TRACE(testing::Message() << limit << " tokens");
     const auto made = make_task(asked, ModelStyle::source,
-                                {.tokens_max = limit, .documents = &library});
+                                {.tokens_max = limit, .ground = &library});
     if (!made) {
       EXPECT_EQ(made.error().code, Errc::refused);
       EXPECT_EQ(order, 3) << "refused only when everything else is gone";

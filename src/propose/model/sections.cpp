@@ -12,6 +12,7 @@
 #include "embedded/ke_prompts.hpp"
 #include "os/file_system.hpp"
 #include "propose/model/history.hpp"
+#include "propose/model/plan_edit.hpp"
 #include "propose/model/prompt.hpp"
 #include "propose/model/text.hpp"
 
@@ -117,6 +118,16 @@ std::string values_text(const std::vector<int64_t>& values) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
+std::string case_lines(std::span<const Problem* const> cases) {
+  std::string text =
+      "\nOne source serves these shape cases, so read extents from the tensors; the shapes above "
+      "are those of case 0:\n\n";
+  for (size_t i = 0; i < cases.size(); ++i) {
+    text += fmt::format("- case {}: {}\n", i, one_line(shapes_of(*cases[i]), 400));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string stable_section(const ProposalContext& context, ModelStyle style) {
@@ -133,16 +144,18 @@ std::string stable_section(const ProposalContext& context, ModelStyle style) {
                      embedded::rules_source_md, hardware, embedded::answer_source_md);
 }
 
-std::string problem_section(const Problem& problem, const MachineProfile& machine) {
-  const Roofline roof = roofline(problem, machine, true);
+std::string problem_section(const ProposalContext& context) {
+  const Problem& problem = context.problem;
+  const Roofline roof = roofline(problem, context.machine, true);
   std::string computing;
   if (roof.flops > 0) {
     computing = fmt::format(", its {:.3g} million operations take {}", roof.flops / 1e6,
                             duration(roof.computing_ns));
   }
-  const std::string tensors =
+  std::string tensors =
       fmt::format("Inputs, in this order:\n\n{}\nOutputs, contiguous:\n\n{}",
                   tensor_lines("inputs", problem.inputs), tensor_lines("outputs", problem.outputs));
+  if (!context.cases.empty()) tensors += case_lines(context.cases);
   const double floor = std::max(roof.moving_ns, roof.computing_ns);
   return fill(embedded::problem_md, {{"name", one_line(problem.name, 160)},
                                      {"tensors", tensors},
@@ -179,31 +192,39 @@ std::string source_section(std::string_view text, const ParentView& parent) {
 }
 
 std::string base_plan_section(const ProposalContext& context, const synth::Genome& genome) {
+  const size_t index = edited_case(context);
+  const synth::CaseGenome& shown = genome.cases[index];
   std::string kernels;
-  for (size_t i = 0; i < genome.kernels.size(); ++i) {
+  for (size_t i = 0; i < shown.kernels.size(); ++i) {
     kernels += fmt::format("- kernel {} ({}), {} by the cost model\n", i,
-                           enum_name(genome.plan.kernels[i].skeleton),
-                           duration(genome.estimates_ns[i]));
-    for (const ScheduleChoice& choice : genome.choices[i]) {
+                           enum_name(shown.plan.kernels[i].skeleton),
+                           duration(shown.estimates_ns[i]));
+    for (const ScheduleChoice& choice : shown.choices[i]) {
       kernels += fmt::format("  - {} is {}; legal: {}{}{}\n", choice.name,
-                             genome.plan.kernels[i].schedule.at(choice.name),
+                             shown.plan.kernels[i].schedule.at(choice.name),
                              values_text(choice.values), choice.meaning.empty() ? "" : ". It is: ",
                              choice.meaning);
     }
   }
-  const std::string text = context.parents.empty() ? "It was not judged yet."
-                                                   : outcome_line(context.parents.front());
+  std::string text = context.parents.empty() ? "It was not judged yet."
+                                             : outcome_line(context.parents.front());
+  if (genome.cases.size() > 1) {
+    text += fmt::format(" It is the plan for one of {} shape cases; the others keep theirs.",
+                        genome.cases.size());
+  }
   return fill(embedded::base_plan_md,
               {{"outcome", text},
-               {"program", fenced(numbered(*context.program))},
-               {"plan", fenced(dump_json(ir::encode(genome.plan)), "json")},
+               {"program", fenced(numbered(context.programs[index]))},
+               {"plan", fenced(dump_json(ir::encode(shown.plan)), "json")},
                {"kernels", kernels}});
 }
 
-std::string other_plan_section(const ParentView& parent, const synth::Genome& genome) {
+std::string other_plan_section(const ProposalContext& context, const ParentView& parent,
+                               const synth::Genome& genome) {
+  const ir::Plan& plan = genome.cases[edited_case(context)].plan;
   return fill(embedded::other_plan_md,
               {{"outcome", outcome_line(parent)},
-               {"plan", fenced(dump_json(ir::encode(genome.plan)), "json")}});
+               {"plan", fenced(dump_json(ir::encode(plan)), "json")}});
 }
 
 }  // namespace ke::model

@@ -49,7 +49,7 @@ bool add_plan(const ProposalContext& context, ModelTask& task, Material& materia
                                              : embedded::request_plan_mutate_md;
   if (context.parents.size() > 1) {
     if (const auto second = synth::genome_of(context, context.parents[1].node)) {
-      material.other = model::other_plan_section(context.parents[1], *second);
+      material.other = model::other_plan_section(context, context.parents[1], *second);
     }
   }
   return true;
@@ -88,18 +88,20 @@ Result<ModelProposal> from_plan(const ProposalContext& context, const ModelTask&
                                 const llm::Answer& answer) {
   const std::optional<synth::Genome> base = model::base_genome(context);
   if (!base) return fault("There is no plan to edit.");
-  const Result<ir::Plan> edited = model::edit_plan(context, base->plan, answer.plan);
+  const size_t index = model::edited_case(context);
+  const ir::Plan& before = base->cases[index].plan;
+  const Result<ir::Plan> edited = model::edit_plan(context, before, answer.plan);
   if (!edited) {
     if (edited.error().code == Errc::invalid) return fault(edited.error().message);
     return edited.error();
   }
-  const std::optional<synth::Genome> genome = synth::complete(context, *edited);
-  if (!genome) return fault("The plan is not legal for the program.");
-  if (genome->plan == base->plan) {
+  auto one = synth::complete(context, context.programs[index], *edited);
+  if (!one) return fault("The plan is not legal for the program.");
+  if (one->plan == before) {
     return fault("The plan is the one you were given; change something that matters.");
   }
-  Result<std::string> source =
-      context.target.print(*context.program, genome->kernels, context.machine);
+  const synth::Genome genome = base->with(index, std::move(*one));
+  Result<std::string> source = synth::print(context, genome);
   if (!source) {
     if (source.error().code != Errc::unavailable) return source.error();
     return fault(fmt::format("The plan is legal, but no source can be printed from it: {}.",
@@ -109,35 +111,45 @@ Result<ModelProposal> from_plan(const ProposalContext& context, const ModelTask&
     return fault("This plan was tried before, or prints the same kernel as one that was; try "
                  "another.");
   }
-  return ModelProposal{proposal_from(task, std::move(*source),
-                                     dump_json(ir::encode(genome->plan)), answer.note),
-                       {}};
+  return ModelProposal{
+      proposal_from(task, std::move(*source), synth::stored(genome), answer.note), {}};
+}
+
+// A kernel that was rejected is judged by its rejection.
+Result<void> add_profile(ProposalContext& context, GroundSource* source) {
+  if (source == nullptr || context.parents.empty()) return {};
+  ParentView& base = context.parents.front();
+  if (base.profile || !base.evaluation || rejected(base)) return {};
+  base.profile = TRY(source->profile(base.node));
+  return {};
 }
 
 }  // namespace
 
-Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
+Result<std::optional<ModelTask>> make_task(const ProposalContext& given, ModelStyle style,
                                            const PromptOptions& options) {
-  ModelTask task{.style = style, .kind = context.kind, .memory = context.memory};
+  ModelTask task{.style = style, .kind = given.kind, .memory = given.memory};
+  ProposalContext context = given;
+  TRY(add_profile(context, options.ground));
   Material material;
   if (style == ModelStyle::source) {
     add_source(context, task, material);
   } else if (!add_plan(context, task, material)) {
     return std::optional<ModelTask>();
   }
+  if (!context.parents.empty()) task.ground.profile = context.parents.front().profile;
   task.diagnosis = TRY(diagnose(context));
-  if (options.documents != nullptr) {
-    material.documents = TRY(
-        options.documents->find(context, task.diagnosis, options.documents_tokens_max));
+  if (options.ground != nullptr) {
+    task.ground.documents = TRY(
+        options.ground->documents(context, task.diagnosis, options.documents_tokens_max));
+    material.documents = task.ground.documents;
   }
   material.stable = model::stable_section(context, style);
-  material.problem = model::problem_section(context.problem, context.machine);
+  material.problem = model::problem_section(context);
   material.problem_source = model::problem_source_section(context.problem);
   material.diagnosis = model::diagnosis_section(task.diagnosis);
   material.attempts = task.diagnosis.tried;
-  if (!context.parents.empty() && context.parents.front().profile) {
-    material.profile = model::profile_section(*context.parents.front().profile);
-  }
+  if (task.ground.profile) material.profile = model::profile_section(*task.ground.profile);
   model::Assembled assembled = TRY(assemble(material, style, options));
   task.request.stable = std::move(assembled.stable);
   task.request.messages = {{llm::Role::user, std::move(assembled.message)}};

@@ -16,6 +16,7 @@
 #include "base/result.hpp"
 #include "llm/answer.hpp"
 #include "llm/provider.hpp"
+#include "propose/model/ground.hpp"
 #include "propose/proposer.hpp"
 
 namespace ke {
@@ -34,29 +35,13 @@ struct Diagnosis {
 };
 Json encode(const Diagnosis& diagnosis);
 
-// A document of the knowledge base that goes into a prompt.
-struct PromptDocument {
-  std::string path;   // "guidance/row-reductions.md"
-  std::string title;
-  std::string text;   // without front matter; may be cut
-  std::string reason; // why it was chosen
-};
-
-// Finds documents for a diagnosis. Implemented over src/knowledge by the app; absent: none.
-class DocumentFinder {
- public:
-  virtual ~DocumentFinder() = default;
-  virtual Result<std::vector<PromptDocument>> find(const ProposalContext& context,
-                                                   const Diagnosis& diagnosis,
-                                                   int64_t tokens_max) const = 0;
-};
-
 struct ModelTask {
   ModelStyle style = ModelStyle::source;
   llm::CompletionRequest request;
   llm::AnswerContract contract;
   Diagnosis diagnosis;
-  std::vector<std::string> documents;  // paths, in the order of the prompt
+  PromptGround ground;                 // all that was at hand
+  std::vector<std::string> documents;  // paths of those in the prompt, in its order
   NodeKind kind = NodeKind::draft;
   Memory memory = Memory::parents;
   std::vector<NodeId> parents;
@@ -65,7 +50,7 @@ struct ModelTask {
 struct PromptOptions {
   int64_t tokens_max = 24'000;          // of the whole prompt, estimated
   int64_t documents_tokens_max = 6'000;
-  const DocumentFinder* documents = nullptr;
+  GroundSource* ground = nullptr;  // null: no profile and no documents
 };
 
 // The diagnosis of the context's parents (or, for a draft, of the problem) from the graph's rows.

@@ -104,7 +104,7 @@ class History : public testing::Test {
   ProposalContext context(NodeKind kind, const std::vector<NodeId>& parents = {},
                           Memory memory = Memory::both) {
     ProposalContext context{.problem = problem_,
-                            .program = has_program_ ? &program_ : nullptr,
+                            .programs = std::span(&program_, has_program_ ? 1 : 0),
                             .target = target_,
                             .machine = machine_,
                             .kind = kind,

@@ -96,20 +96,26 @@ std::optional<Genome> genome_of(const ProposalContext& context, const NodeRow& p
   return genome;
 }
 
-Result<std::optional<Proposal>> print_new(const ProposalContext& context, const Genome& genome,
-                                          std::vector<NodeId> parents, std::string note) {
+Result<std::string> print(const ProposalContext& context, const Genome& genome) {
   std::vector<CaseKernels> cases;
   for (size_t i = 0; i < genome.cases.size(); ++i) {
     cases.push_back({&context.programs[i], genome.cases[i].kernels});
   }
-  Result<std::string> source = context.target.print_cases(cases, context.machine);
+  return context.target.print_cases(cases, context.machine);
+}
+
+std::string stored(const Genome& genome) { return dump_json(encode(genome)); }
+
+Result<std::optional<Proposal>> print_new(const ProposalContext& context, const Genome& genome,
+                                          std::vector<NodeId> parents, std::string note) {
+  Result<std::string> source = print(context, genome);
   if (!source) {
     if (source.error().code == Errc::unavailable) return std::optional<Proposal>();
     return std::move(source).error();
   }
   if (context.is_known(*source)) return std::optional<Proposal>();
   return std::optional<Proposal>(Proposal{.source = std::move(*source),
-                                          .plan = dump_json(encode(genome)),
+                                          .plan = stored(genome),
                                           .parents = std::move(parents),
                                           .note = std::move(note)});
 }

@@ -45,6 +45,12 @@ std::optional<CaseGenome> complete(const ProposalContext& context, const ir::Pro
 // The genome stored with a parent. Nothing when it has none, or an outdated one.
 std::optional<Genome> genome_of(const ProposalContext& context, const NodeRow& parent);
 
+// The source that the target makes of it. Errc::unavailable when it cannot print it.
+Result<std::string> print(const ProposalContext& context, const Genome& genome);
+
+// As a node stores it.
+std::string stored(const Genome& genome);
+
 // The genome as a proposal. Nothing when the target cannot print it or the run knows its source.
 Result<std::optional<Proposal>> print_new(const ProposalContext& context, const Genome& genome,
                                           std::vector<NodeId> parents, std::string note);

@@ -81,7 +81,7 @@ CREATE TABLE prompts (
   consumed INTEGER NOT NULL, follows INTEGER REFERENCES prompts (id),
   style TEXT NOT NULL, model TEXT NOT NULL, kind TEXT NOT NULL, memory TEXT NOT NULL,
   parents TEXT NOT NULL, digest BLOB NOT NULL, stable BLOB NOT NULL REFERENCES texts (digest),
-  request TEXT NOT NULL
+  request TEXT NOT NULL, ground TEXT NOT NULL
 ) STRICT;
 CREATE TABLE answers (
   id INTEGER PRIMARY KEY, prompt INTEGER NOT NULL REFERENCES prompts (id),

@@ -58,11 +58,12 @@ constexpr std::string_view kSelectStatistics = "SELECT step, node, name, value F
 constexpr std::string_view kKeepText = "INSERT OR IGNORE INTO texts (digest, text) VALUES (?, ?)";
 constexpr std::string_view kSelectPrompts =
     "SELECT p.id, p.run, p.step, p.consumed, p.follows, p.style, p.model, p.kind, p.memory,"
-    " p.parents, p.digest, p.stable, t.text, p.request FROM prompts p"
+    " p.parents, p.digest, p.stable, t.text, p.request, p.ground FROM prompts p"
     " JOIN texts t ON t.digest = p.stable";
 constexpr std::string_view kInsertPrompt =
     "INSERT INTO prompts (run, step, consumed, follows, style, model, kind, memory, parents,"
-    " digest, stable, request) VALUES (?, ?, ?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?)";
+    " digest, stable, request, ground)"
+    " VALUES (?, ?, ?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 constexpr std::string_view kSelectAnswers =
     "SELECT id, consumed, early, outcome, fault FROM answers WHERE prompt = ? ORDER BY id";
 constexpr std::string_view kInsertAnswer =
@@ -300,7 +301,8 @@ Result<std::vector<ExchangeRow>> SqliteStore::exchanges(const ExchangeQuery& que
                      .digest = TRY(row.digest(10)),
                      .stable_digest = TRY(row.digest(11)),
                      .stable = row.text(12),
-                     .request = row.text(13)};
+                     .request = row.text(13),
+                     .ground = row.text(14)};
     Statement answer = TRY(database_->prepare(kSelectAnswers));
     answer.bind(prompt.id.value);
     rows.push_back({std::move(prompt), {}});
@@ -464,6 +466,7 @@ Result<int64_t> SqliteStore::insert(const std::variant<PromptRow, AnswerRow>& ro
             .bind(prompt->digest)
             .bind(prompt->stable_digest)
             .bind(prompt->request)
+            .bind(prompt->ground)
             .run());
   } else {
     const auto& answer = std::get<AnswerRow>(row);

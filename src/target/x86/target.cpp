@@ -110,11 +110,6 @@ class X86Target final : public Target {
     return skeleton_of(kernel.skeleton).estimate_ns(program, kernel, machine);
   }
 
-  Result<std::string> print(const ir::Program& program, std::span<const ir::FusedKernel> kernels,
-                            const MachineProfile& machine) const override {
-    return x86::assemble(program, TRY(printed({&program, kernels}, machine)));
-  }
-
   Result<std::string> print_cases(std::span<const CaseKernels> cases,
                                   const MachineProfile& machine) const override {
     std::vector<x86::PrintedCase> all;

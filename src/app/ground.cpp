@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/ground.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "app/knowledge.hpp"
+#include "knowledge/deep_search.hpp"
+#include "propose/model/task.hpp"
+
+namespace ke::app {
+namespace {
+
+// Operations that say what a kernel computes; the rest only moves or shapes.
+std::vector<std::string> operations_of(const Problem& problem) {
+  std::vector<std::string> operations;
+  if (!problem.graph) return operations;
+  for (const ir::Node& node : problem.graph->nodes) {
+    if (std::ranges::find(operations, node.op) == operations.end()) operations.push_back(node.op);
+  }
+  return operations;
+}
+
+class WorkspaceGround final : public GroundSource {
+ public:
+  WorkspaceGround(const std::filesystem::path& workspace, std::string target, Evaluator* evaluator)
+      : library_(load_knowledge(workspace)), target_(std::move(target)), evaluator_(evaluator) {}
+
+  Result<std::optional<KernelProfile>> profile(const NodeRow& node) override {
+    if (evaluator_ == nullptr) return std::optional<KernelProfile>();
+    const auto known = profiles_.find(node.id);
+    if (known != profiles_.end()) return known->second;
+    Result<KernelProfile> taken = evaluator_->profile(node.source);
+    std::optional<KernelProfile> profile;
+    if (taken) {
+      profile = std::move(*taken);
+    } else if (taken.error().code != Errc::unavailable && taken.error().code != Errc::refused) {
+      return taken.error();
+    }
+    return profiles_.emplace(node.id, std::move(profile)).first->second;
+  }
+
+  Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
+                                                const Diagnosis& diagnosis,
+                                                int64_t tokens_max) override {
+    knowledge::Diagnosis question{.target = target_,
+                                  .bound = parse_enum<knowledge::Bound>(diagnosis.bound),
+                                  .evidence = diagnosis.evidence,
+                                  .operations = operations_of(context.problem),
+                                  .skeletons = {},
+                                  .tried = diagnosis.tried};
+    question.evidence.insert(question.evidence.end(), diagnosis.directives.begin(),
+                             diagnosis.directives.end());
+    std::vector<PromptDocument> documents;
+    const knowledge::DeepSearchLimits limits{.tokens_max = tokens_max};
+    for (const knowledge::Chosen& one :
+         TRY(knowledge::deep_search(library_, question, limits))) {
+      documents.push_back(
+          {one.document->path, one.document->title, one.document->body, one.reason});
+    }
+    return documents;
+  }
+
+ private:
+  knowledge::Library library_;
+  std::string target_;
+  Evaluator* evaluator_;
+  std::map<NodeId, std::optional<KernelProfile>> profiles_;
+};
+
+}  // namespace
+
+std::unique_ptr<GroundSource> workspace_ground(const std::filesystem::path& workspace,
+                                               std::string target, Evaluator* evaluator) {
+  return std::make_unique<WorkspaceGround>(workspace, std::move(target), evaluator);
+}
+
+}  // namespace ke::app

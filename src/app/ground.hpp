@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What prompts draw on in a workspace: its knowledge base, and the tools that look at kernels.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "eval/evaluator.hpp"
+#include "propose/model/ground.hpp"
+
+namespace ke::app {
+
+// `evaluator` may be null (then there are no profiles), and must outlive what is returned.
+std::unique_ptr<GroundSource> workspace_ground(const std::filesystem::path& workspace,
+                                               std::string target, Evaluator* evaluator);
+
+}  // namespace ke::app

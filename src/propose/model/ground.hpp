@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a prompt draws on besides the graph: the profile of its base by tools, and documents by
+// retrieval. A run keeps with every prompt what it got (PromptRow::ground), so that a replay makes
+// the same prompt without the tools and whatever the documents say by then.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.hpp"
+#include "base/result.hpp"
+#include "domain/experience.hpp"
+#include "domain/kernel_profile.hpp"
+
+namespace ke {
+
+struct Diagnosis;
+struct ProposalContext;
+
+// A document of the knowledge base that goes into a prompt.
+struct PromptDocument {
+  std::string path;    // "guidance/row-reductions.md"
+  std::string title;
+  std::string text;    // without front matter; may be cut
+  std::string reason;  // why it was chosen
+  bool operator==(const PromptDocument&) const = default;
+};
+
+struct PromptGround {
+  std::optional<KernelProfile> profile;  // of the first parent
+  std::vector<PromptDocument> documents;
+};
+
+Json encode(const PromptGround& ground);
+Result<PromptGround> decode_prompt_ground(const Json& json);
+
+// Where it comes from. Called on the engine's thread; an Error only when the system failed.
+class GroundSource {
+ public:
+  virtual ~GroundSource() = default;
+  // Nothing when this target's kernels cannot be profiled.
+  virtual Result<std::optional<KernelProfile>> profile(const NodeRow& node) = 0;
+  // Best first, at most so many tokens in all.
+  virtual Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
+                                                        const Diagnosis& diagnosis,
+                                                        int64_t tokens_max) = 0;
+};
+
+}  // namespace ke
