@@ -61,7 +61,11 @@ std::vector<Facet> facets_of(const Diagnosis& diagnosis) {
 // Scores of one question, the best being 1.
 Result<Scores> ask(Library& library, const Diagnosis& diagnosis, const std::string& text,
                    Scope scope, int64_t limit) {
-  Query query{.text = text, .targets = {}, .bound = diagnosis.bound, .limit = limit};
+  Query query{.text = text,
+              .targets = {},
+              .bound = diagnosis.bound,
+              .limit = limit,
+              .snippets = false};
   if (!diagnosis.target.empty()) query.targets = {diagnosis.target};
   Scores scores;
   double best = 0;

@@ -149,6 +149,7 @@ Result<std::vector<Hit>> Index::search(const Query& query, Scope scope) const {
   if (static_cast<int64_t>(hits.size()) > query.limit) {
     hits.resize(static_cast<size_t>(std::max<int64_t>(query.limit, 0)));
   }
+  if (!query.snippets) return hits;
   terms.insert(terms.end(), synonyms.begin(), synonyms.end());
   for (Hit& hit : hits) {
     hit.snippet = TRY(snippet(terms, static_cast<size_t>(hit.document -

@@ -26,12 +26,13 @@ struct Query {
   std::optional<Bound> bound;        // documents about it come earlier
   bool only_bound = false;           // … and others not at all
   int64_t limit = 8;
+  bool snippets = true;  // each costs a query; a ranking alone needs none
 };
 
 struct Hit {
   const Document* document = nullptr;  // of the catalogue
   double score = 0;                    // larger is better; comparable within one answer only
-  std::string snippet;                 // the words around the best match, on one line
+  std::string snippet;                 // the words around the best match, on one line; if asked
 };
 
 // What a question's words are looked for in.
