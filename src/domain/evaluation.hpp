@@ -19,9 +19,9 @@ namespace ke {
 enum class BaselineKind : uint8_t { eager, compile };
 
 // Raw nanoseconds per call, one entry a batch; candidate[i] and baselines[i] were taken next to
-// each other (A B A B). The empty kernel's time is already subtracted. compile_ns is shorter than the
-// others, and its batches have fewer calls, where torch.compile is clearly slower than eager: its
-// median is then eager's times the median ratio of the pairs that have both.
+// each other (A B A B). The empty kernel's time is already subtracted. compile_ns is shorter than
+// the others, and its batches have fewer calls, where torch.compile is clearly slower than eager:
+// its median is then eager's times the median ratio of the pairs that have both.
 struct Measurement {
   std::vector<int64_t> candidate_ns;
   std::vector<int64_t> eager_ns;
