@@ -151,6 +151,7 @@ def _encode(
         "graph_error": why,
         "float64_truth": wide,
         "libraries": problem.sidecar.libraries,
+        "determinism": problem.sidecar.determinism,
         "longest_reduction": analysis.longest_reduction,
         "flops": analysis.flops,
         "unit_roundoff": min((ROUNDOFF[d] for d in floats), default=2.0**-24),

@@ -3,7 +3,7 @@
 
 The file is executed in a module of its own. Model, get_inputs and get_init_inputs are required,
 get_input_cases adds shape cases (cases.py); a sidecar <name>.toml may hold atol, rtol,
-precision and libraries.
+precision, libraries and determinism.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ DTYPE_NAMES: dict[torch.dtype, str] = {
 }
 NARROW = {"fp16": torch.float16, "bf16": torch.bfloat16}  # Options.dtype, besides "as-is"
 PRECISIONS = ("strict", "ieee", "tf32", "kernelbench")
+DETERMINISMS = ("bitwise", "budget")
 Report = Callable[[str], None]  # told the stage that starts, for blame after a crash
 
 
@@ -88,6 +89,7 @@ class Sidecar:
     rtol: float | None = None
     precision: str | None = None
     libraries: str = ""  # the library policy, as for --libraries; empty: the run's
+    determinism: str = ""  # as for --determinism; empty: the run's
 
 
 @dataclass
@@ -252,8 +254,12 @@ def read_sidecar(path: str) -> Sidecar:
             if not isinstance(value, str) or not value:
                 raise ProblemError(f"{name}: libraries must be a text: none, any, or names")
             sidecar.libraries = value
+        elif key == "determinism":
+            if value not in DETERMINISMS:
+                raise ProblemError(f"{name}: determinism must be one of {', '.join(DETERMINISMS)}")
+            sidecar.determinism = value
         else:
-            known = "atol, rtol, precision, libraries"
+            known = "atol, rtol, precision, libraries, determinism"
             raise ProblemError(f"{name}: unknown key '{key}'; known are {known}")
     return sidecar
 

@@ -110,6 +110,7 @@ Json encode_session(const SessionOptions& options) {
           {"dtype", options.dtype},
           {"sandbox_required", options.sandbox_required},
           {"libraries", options.libraries},
+          {"determinism", enum_name(options.determinism)},
           {"threads", options.threads}};
 }
 
@@ -125,6 +126,10 @@ Result<SessionOptions> decode_session(const Json& json) {
   options.dtype = TRY(fields.get<std::string>("dtype"));
   options.sandbox_required = TRY(fields.get<bool>("sandbox_required"));
   options.libraries = TRY(fields.get_or<std::string>("libraries", "none"));
+  const auto determinism =
+      parse_enum<Determinism>(TRY(fields.get_or<std::string>("determinism", "bitwise")));
+  if (!determinism) return Error{Errc::invalid, "the run's session has an unknown determinism"};
+  options.determinism = *determinism;
   options.threads = TRY(fields.get<int32_t>("threads"));
   TRY(fields.finish());
   return options;

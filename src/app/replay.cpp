@@ -56,7 +56,7 @@ Result<SessionOptions> session_options(const Recording& recording, const About& 
   options.target = recording.run.scope.target;
   options.threads = about.run.machine.threads;
   const std::string& conditions = about.run.conditions;
-  static const std::regex kForm("([a-z0-9]+), ([a-z0-9-]+), libraries (.*), judge [0-9]+.*");
+  static const std::regex kForm("([a-z0-9]+), ([a-z0-9-]+), libraries (.*), judge [0-9]+(.*)");
   std::smatch match;
   const bool known = std::regex_match(conditions, match, kForm);
   const auto precision = known ? parse_enum<Precision>(match.str(1)) : std::nullopt;
@@ -67,6 +67,7 @@ Result<SessionOptions> session_options(const Recording& recording, const About& 
   options.precision = *precision;
   options.dtype = match.str(2);
   options.libraries = match.str(3);
+  if (match.str(4).starts_with(", determinism budget")) options.determinism = Determinism::budget;
   if (options.problem_path.empty()) {
     return Error{Errc::invalid, "the recording lacks the problem's file, so nothing can be judged "
                                 "again"};

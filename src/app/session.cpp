@@ -184,6 +184,7 @@ Result<EvaluatorOptions> Session::evaluator_options(const Workspace& workspace, 
   judge.runner_command = {TRY(os::own_executable()).string(), kRunnerHostCommand};
   judge.precision = options_.precision;
   judge.libraries = TRY(parse_library_policy(libraries()));
+  judge.determinism = determinism();
   judge.threads = machine_.threads;
   judge.seed = os::random_seed();
   judge.device_lock = device_lock_path();
@@ -194,11 +195,19 @@ const std::string& Session::libraries() const {
   return problem().libraries.empty() ? options_.libraries : problem().libraries;
 }
 
+Determinism Session::determinism() const {
+  return problem().determinism.value_or(options_.determinism);
+}
+
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,
                                          ModelSet* models) {
   std::string conditions =
       fmt::format("{}, {}, libraries {}, judge {}", enum_name(options_.precision), options_.dtype,
                   libraries(), kJudgeVersion);
+  // Named only where it is not what it always was: nodes that were judged before stay known.
+  if (determinism() != Determinism::bitwise) {
+    conditions += fmt::format(", determinism {}", enum_name(determinism()));
+  }
   if (oracles_.size() > 1) conditions += fmt::format(", {} shape cases", oracles_.size());
   return SearchDependencies{.clock = clock_,
                             .evaluator = *evaluator_,

@@ -35,6 +35,7 @@ struct SessionOptions {
   std::string dtype = "as-is";
   bool sandbox_required = false;
   std::string libraries = "none";  // see parse_library_policy()
+  Determinism determinism = Determinism::bitwise;
   int32_t threads = 0;  // 0: all this process may run on
 };
 
@@ -67,7 +68,9 @@ class Session {
   void lower_cases();
   Result<EvaluatorOptions> evaluator_options(const Workspace& workspace, Oracle& oracle);
   Result<std::unique_ptr<Evaluator>> make_judge(const Workspace& workspace);
-  const std::string& libraries() const;  // the sidecar's word, else the option's
+  // The sidecar's word, else the option's.
+  const std::string& libraries() const;
+  Determinism determinism() const;
 
   SessionOptions options_;
   ExperienceGraph graph_;

@@ -51,6 +51,12 @@ void add_judge_options(CLI::App& command, JudgeArguments& judge) {
       .add_option("--libraries", judge.libraries,
                   "what a kernel may link: none, any, or names as after -l, such as openblas,mvec")
       ->capture_default_str();
+  command
+      .add_option("--determinism", judge.determinism,
+                  "what calls with the same inputs must agree in: bitwise, or budget, where a "
+                  "kernel whose bits differ must be right in each of many runs")
+      ->check(CLI::IsMember({"bitwise", "budget"}))
+      ->capture_default_str();
   command.add_option("--workspace", judge.workspace, "folder of the experience graph")
       ->capture_default_str();
   command

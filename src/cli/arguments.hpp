@@ -20,6 +20,7 @@ struct JudgeArguments {
   std::string dtype = "as-is";
   std::string sandbox = "auto";  // auto, required
   std::string libraries = "none";
+  std::string determinism = "bitwise";
   std::string workspace = ".kernelevolve";
   int64_t threads = 0;  // 0: all this process may run on
   bool json = false;

@@ -83,6 +83,12 @@ Result<app::SessionOptions> session_options(const JudgeArguments& arguments,
   options.sandbox_required = arguments.sandbox == "required";
   TRY(parse_library_policy(arguments.libraries));  // before PyTorch is started
   options.libraries = arguments.libraries;
+  const auto determinism = parse_enum<Determinism>(arguments.determinism);
+  if (!determinism) {
+    return Error{Errc::invalid,
+                 fmt::format("there is no determinism '{}'.", arguments.determinism)};
+  }
+  options.determinism = *determinism;
   options.threads = static_cast<int32_t>(arguments.threads);
   return options;
 }

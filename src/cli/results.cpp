@@ -129,6 +129,11 @@ std::string judge_text(const app::JudgeReport& report) {
         measured.speedup, measured.speedup_low, measured.speedup_high,
         evaluation.cases.empty() ? fmt::format("{} pairs", measured.candidate_ns.size())
                                  : std::string("mean over the cases"));
+    if (!measured.compile_ns.empty() && measured.compile_ns.size() < measured.eager_ns.size()) {
+      text += fmt::format("  torch.compile  clearly slower than eager in the first {} pairs: left "
+                          "out of the others\n",
+                          measured.compile_ns.size());
+    }
     if (measured.warm_ns && measured.warm_baseline_ns) {
       text += fmt::format("  cache-warm     {:>12}   the better baseline {}\n",
                           duration(*measured.warm_ns), duration(*measured.warm_baseline_ns));

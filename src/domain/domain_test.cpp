@@ -39,6 +39,35 @@ Evaluation accepted_evaluation() {
   return e;
 }
 
+TEST(ProblemCodec, ComesBackAsItWasWritten) {
+  Problem problem;
+  problem.name = "level1/1_x";
+  problem.digest = digest_of("file");
+  problem.inputs = {{"x", ir::DType::float32, {4, 2}, {2, 1}, ir::InputKind::argument}};
+  problem.outputs = {{"y", ir::DType::int64, {4}, {1}, ir::InputKind::argument}};
+  problem.graph_error = "it does not export";
+  problem.longest_reduction = 7;
+  problem.flops = 100;
+  problem.spared_flops = 40;
+  problem.libraries = "m";
+  problem.determinism = Determinism::budget;
+  problem.flags = {"random"};
+  problem.draws = {{"bernoulli_", {0.7}}};
+  problem.shape_case = 1;
+  problem.case_count = 3;
+  const Json json = encode(problem);
+  const Result<Problem> back = decode_problem(json);
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(dump_json(encode(*back)), dump_json(json));
+  EXPECT_EQ(back->determinism, Determinism::budget);
+  EXPECT_EQ(back->minimal_flops(), 60);
+  for (const char* key : {"determinism", "digest", "inputs", "draws"}) {
+    Json broken = json;
+    broken[key] = "something else";
+    EXPECT_FALSE(decode_problem(broken)) << key;
+  }
+}
+
 TEST(EvaluationCodec, ComesBackAsItWasWritten) {
   const Json json = encode(accepted_evaluation());
   const Result<Evaluation> back = decode_evaluation(json);

@@ -19,7 +19,9 @@ namespace ke {
 enum class BaselineKind : uint8_t { eager, compile };
 
 // Raw nanoseconds per call, one entry a batch; candidate[i] and baselines[i] were taken next to
-// each other (A B A B). The empty kernel's time is already subtracted.
+// each other (A B A B). The empty kernel's time is already subtracted. compile_ns is shorter than
+// the others, and its batches have fewer calls, where torch.compile is clearly slower than eager:
+// its median is then eager's times the median ratio of the pairs that have both.
 struct Measurement {
   std::vector<int64_t> candidate_ns;
   std::vector<int64_t> eager_ns;
@@ -70,7 +72,7 @@ struct Evaluation {
   // Accepted only. With several shape cases: means over those that count (mean_of), no samples.
   std::optional<Measurement> measurement;
   std::vector<CaseResult> cases;           // accepted only, in order; empty when there is one
-  std::vector<std::string> flags;          // tie, too_small, drift, trivial, foldable, random
+  std::vector<std::string> flags;          // tie, too_small, drift, nondeterministic, trivial…
   std::string kernel_class = "own";        // own, mixed, library
   std::string protections;     // what the sandbox had: "user,mnt,pid,net,ipc,uts,seccomp"
   bool confirmed = false;      // fresh seeds, processes and samples (D4)
@@ -78,6 +80,9 @@ struct Evaluation {
   int64_t build_ms = 0;
   int64_t judge_ms = 0;
 };
+
+// A flag of the kernel itself: its calls differ in their bits, which the policy allowed.
+inline constexpr const char* kNondeterministicFlag = "nondeterministic";
 
 // Below this a call's time is mostly that of launching (`too_small`), and a ratio of such times,
 // however large, says nothing about the kernel: in a mean over shape cases it counts as this.

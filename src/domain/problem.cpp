@@ -175,6 +175,7 @@ Json encode(const Problem& problem) {
               {"spared_flops", problem.spared_flops},
               {"unit_roundoff", problem.unit_roundoff},
               {"libraries", problem.libraries},
+              {"determinism", problem.determinism ? Json(enum_name(*problem.determinism)) : Json()},
               {"flags", problem.flags},
               {"draws", encode_all(problem.draws)},
               {"shape_case", problem.shape_case},
@@ -199,6 +200,13 @@ Result<Problem> decode_problem(const Json& json) {
   problem.spared_flops = TRY(fields.get<int64_t>("spared_flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));
   problem.libraries = TRY(fields.get<std::string>("libraries"));
+  const Json determinism = TRY(fields.get<Json>("determinism"));
+  if (!determinism.is_null()) {
+    const bool text = determinism.is_string();
+    problem.determinism =
+        text ? parse_enum<Determinism>(determinism.get<std::string>()) : std::nullopt;
+    if (!problem.determinism) return Error{Errc::invalid, "the problem's determinism is none"};
+  }
   problem.flags = TRY(fields.get<std::vector<std::string>>("flags"));
   const Json draws = TRY(fields.get<Json>("draws"));
   for (const Json& draw : draws) problem.draws.push_back(TRY(decode_draw(draw)));

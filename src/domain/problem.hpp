@@ -38,6 +38,10 @@ struct Draw {
 // What arithmetic counts as right (DESIGN D3).
 enum class Precision : uint8_t { strict, ieee, tf32, kernelbench };
 
+// What is asked of calls with the same inputs. bitwise: equal bits. budget: floating outputs may
+// differ as long as each of many runs is within the error budget; others are exact in any case.
+enum class Determinism : uint8_t { bitwise, budget };
+
 struct Problem {
   std::string name;                 // path below the suite root, without .py: "level1/19_ReLU"
   std::string path;                 // the file
@@ -52,6 +56,7 @@ struct Problem {
   int64_t spared_flops = 0;        // of these, what the least form found does without
   double unit_roundoff = 0x1p-24;  // u of the problem's widest floating type
   std::string libraries;           // the sidecar's library policy; empty: the run's
+  std::optional<Determinism> determinism;  // the sidecar's; absent: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
   std::vector<Draw> draws;         // one an input of the kind `random`, in order
   int32_t shape_case = 0;          // which of case_count; 0: the shapes of get_inputs()
@@ -82,6 +87,9 @@ Result<Problem> decode_problem(const Json& json);
 template <>
 inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::Precision>{
     "strict", "ieee", "tf32", "kernelbench"};
+template <>
+inline constexpr std::array<std::string_view, 2> ke::kEnumNames<ke::Determinism>{"bitwise",
+                                                                                 "budget"};
 template <>
 inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::ir::InputKind>{
     "argument", "parameter", "buffer", "random"};

@@ -76,6 +76,19 @@ std::vector<OutputError> Budget::errors() const {
   return errors;
 }
 
+void keep_worst(std::vector<OutputError>& worst, const std::vector<OutputError>& errors) {
+  const auto used = [](const OutputError& error) {
+    return error.rms_budget > 0 ? error.rms / error.rms_budget : error.rms;
+  };
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (i >= worst.size()) {
+      worst.push_back(errors[i]);
+    } else if (used(errors[i]) > used(worst[i])) {
+      worst[i] = errors[i];
+    }
+  }
+}
+
 std::optional<std::string> Budget::verdict() const {
   if (outside_) return outside_;
   if (precision_ == Precision::kernelbench) return std::nullopt;

@@ -52,6 +52,9 @@ class Budget {
   std::optional<std::string> outside_;
 };
 
+// For each output the errors that used most of their budget.
+void keep_worst(std::vector<OutputError>& worst, const std::vector<OutputError>& errors);
+
 // "[3, 17]" for the row-major position `index` of a tensor of this shape; "[]" for a scalar.
 std::string position_text(const std::vector<int64_t>& shape, int64_t index);
 

@@ -22,42 +22,90 @@ std::byte draw_poison(Rng& rng, std::byte other_than) {
   }
 }
 
+// The budgets of one run through the input sets.
+class RunBudget {
+ public:
+  RunBudget(const Problem& problem, Precision precision)
+      : ordinary_(problem, precision), special_(problem, precision) {}
+
+  Budget& of(SetKind kind) { return kind == SetKind::special ? special_ : ordinary_; }
+  std::optional<std::string> verdict() const {
+    const auto wrong = ordinary_.verdict();
+    return wrong ? wrong : special_.verdict();
+  }
+  std::vector<OutputError> errors() const { return ordinary_.errors(); }
+
+ private:
+  Budget ordinary_;
+  Budget special_;  // PyTorch's errors there say nothing about ordinary values
+};
+
 class Check {
  public:
   Check(Runner& runner, SetStore& sets, const Problem& problem, const CheckOptions& options,
-        Rng& rng, ThreadPool* pool)
+        Rng& rng, ThreadPool* pool, CheckResult& result)
       : runner_(runner),
         sets_(sets),
         problem_(problem),
         options_(options),
         rng_(rng),
         pool_(pool),
-        budget_(problem, options.precision),
-        special_budget_(problem, options.precision) {}
-
-  Result<CheckResult> run() {
+        result_(result) {
     KE_ASSERT(!options_.sets.empty());
+  }
+
+  Result<void> run() {
+    RunBudget budget(problem_, options_.precision);
     for (size_t i = 0; i < options_.sets.size() && !result_.failure; ++i) {
       const HeldSet* held = TRY(sets_.checked(options_.sets[i]));
       OutputSet* outputs = TRY(sets_.outputs(0));
       TRY(call(static_cast<int>(i % 2), *held, *outputs));
-      if (!result_.failure) compare(*held, *outputs);
-      if (i == 0 && !result_.failure) TRY(repeat(*held, *outputs));
+      if (!result_.failure) compare(*held, *outputs, budget);
+      if (i == 0 && !result_.failure) TRY(first_set(*held, *outputs, budget));
     }
     if (!result_.failure) {
-      for (const Budget* budget : {&budget_, &special_budget_}) {
-        const auto wrong = result_.failure ? std::nullopt : budget->verdict();
-        if (wrong) fail(Verdict::wrong_output, *wrong);
-      }
+      if (const auto wrong = budget.verdict()) fail(Verdict::wrong_output, *wrong);
     }
-    result_.errors = budget_.errors();
-    return std::move(result_);
+    result_.errors = budget.errors();
+    return {};
+  }
+
+  // Set by set, since some have to be made again each time; slots and addresses take turns.
+  Result<void> run_again() {
+    std::vector<RunBudget> budgets(kFurtherRuns, RunBudget(problem_, options_.precision));
+    for (const int index : options_.sets) {
+      const HeldSet* held = TRY(sets_.checked(index));
+      for (int run = 0; run < kFurtherRuns && !result_.failure; ++run) {
+        OutputSet* outputs = TRY(sets_.outputs(run % 2));
+        TRY(call(run % 2, *held, *outputs));
+        RunBudget& budget = budgets[static_cast<size_t>(run)];
+        if (!result_.failure) compare(*held, *outputs, budget);
+        if (result_.failure) blame(run);
+      }
+      if (result_.failure) return {};
+    }
+    for (int run = 0; run < kFurtherRuns && !result_.failure; ++run) {
+      const RunBudget& budget = budgets[static_cast<size_t>(run)];
+      if (const auto wrong = budget.verdict()) fail(Verdict::wrong_output, *wrong);
+      if (result_.failure) blame(run);
+      keep_worst(result_.errors, budget.errors());
+    }
+    return {};
   }
 
  private:
   void fail(Verdict verdict, std::string detail) {
     result_.failure = RunnerFailure{verdict, std::move(detail)};
     runner_.end();
+  }
+
+  // A further run was wrong: what the first run passed by luck.
+  void blame(int run) {
+    if (result_.failure->verdict != Verdict::wrong_output) return;
+    result_.failure->verdict = Verdict::nondeterministic;
+    result_.failure->detail =
+        fmt::format("calls with the same inputs differ, and further run {} of {} is wrong: {}",
+                    run + 1, kFurtherRuns, result_.failure->detail);
   }
 
   // One call into freshly poisoned outputs; the runner is stopped afterwards.
@@ -80,10 +128,10 @@ class Check {
     return {};
   }
 
-  void compare(const HeldSet& held, const OutputSet& outputs) {
+  void compare(const HeldSet& held, const OutputSet& outputs, RunBudget& budgets) {
     const SetKind kind = held.set.request.kind;
     const std::string_view name = enum_name(kind);
-    Budget& budget = kind == SetKind::special ? special_budget_ : budget_;
+    Budget& budget = budgets.of(kind);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const OutputTruth& truth = held.set.truths[i];
       const Comparison found =
@@ -101,13 +149,28 @@ class Check {
     }
   }
 
-  // The same contents at other addresses, over another poison: the bits must agree.
+  Result<void> first_set(const HeldSet& held, const OutputSet& outputs, const RunBudget& budget) {
+    const std::vector<OutputError> errors = budget.errors();
+    for (size_t i = 0; i < errors.size(); ++i) {
+      result_.closeness.push_back(
+          closeness_of(held.set.truths[i], errors[i], options_.precision));
+    }
+    return repeat(held, outputs);
+  }
+
+  // The same contents at other addresses, over another poison: the bits must agree, unless the
+  // policy has further runs decide.
   Result<void> repeat(const HeldSet& held, const OutputSet& first) {
     OutputSet* second = TRY(sets_.outputs(1));
     TRY(call(1, held, *second));
     for (size_t i = 0; i < first.size() && !result_.failure; ++i) {
       const auto a = first[i].data(), b = std::as_const((*second)[i]).data();
       if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) continue;
+      if (options_.determinism == Determinism::budget &&
+          ir::is_floating(problem_.outputs[i].dtype)) {
+        result_.nondeterministic = true;
+        continue;
+      }
       fail(Verdict::nondeterministic,
            fmt::format("output {} differs between two calls with the same inputs", i));
     }
@@ -120,10 +183,8 @@ class Check {
   const CheckOptions& options_;
   Rng& rng_;
   ThreadPool* pool_;
-  Budget budget_;
-  Budget special_budget_;  // PyTorch's errors there say nothing about ordinary values
   std::byte poison_{0};
-  CheckResult result_;
+  CheckResult& result_;
 };
 
 }  // namespace
@@ -141,7 +202,17 @@ std::optional<RunnerFailure> check_canaries(const OutputSet& outputs) {
 
 Result<CheckResult> check_correctness(Runner& runner, SetStore& sets, const Problem& problem,
                                       const CheckOptions& options, Rng& rng, ThreadPool* pool) {
-  return Check(runner, sets, problem, options, rng, pool).run();
+  CheckResult checked;
+  TRY(Check(runner, sets, problem, options, rng, pool, checked).run());
+  return checked;
+}
+
+Result<void> check_further_runs(Runner& runner, SetStore& sets, const Problem& problem,
+                                const CheckOptions& options, Rng& rng, ThreadPool* pool,
+                                CheckResult& checked) {
+  KE_ASSERT(options.determinism == Determinism::budget && !checked.failure);
+  checked.nondeterministic = true;
+  return Check(runner, sets, problem, options, rng, pool, checked).run_again();
 }
 
 }  // namespace ke

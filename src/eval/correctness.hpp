@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides whether a loaded candidate is right: every set into poisoned outputs, one set twice,
-// canaries, then the comparison with the truth while the candidate is stopped.
+// canaries, then the comparison with the truth while the candidate is stopped. Where the policy
+// allows other bits in every call, a candidate that makes use of it runs many times.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "eval/agreement.hpp"
 #include "eval/budget.hpp"
 #include "eval/runner/client.hpp"
 #include "eval/sets.hpp"
@@ -17,6 +19,7 @@ namespace ke {
 
 struct CheckOptions {
   Precision precision = Precision::strict;
+  Determinism determinism = Determinism::bitwise;
   std::vector<int> sets;    // indices of kCheckedSets; the first is run twice
   Nanoseconds call_max{0};  // wall time of one call
   bool tell_values = false;  // say what was expected and got: for a person, never for a proposer
@@ -25,6 +28,9 @@ struct CheckOptions {
 struct CheckResult {
   std::optional<runner::RunnerFailure> failure;
   std::vector<OutputError> errors;
+  // Under Determinism::budget: the bits of two calls differed, and what is asked of others.
+  bool nondeterministic = false;
+  std::vector<Closeness> closeness;  // one an output, by the first set
   Nanoseconds last_call{0};
 };
 
@@ -33,6 +39,17 @@ struct CheckResult {
 Result<CheckResult> check_correctness(runner::Runner& runner, SetStore& sets,
                                       const Problem& problem, const CheckOptions& options, Rng& rng,
                                       ThreadPool* pool);
+
+// Under Determinism::budget, how often a candidate whose calls differ goes through all input sets
+// again, each time judged as the first time. One that goes wrong in every fifth run is missed once
+// in 35 times, and the search that screened it and the confirmation draw anew: once in 1,200.
+inline constexpr int kFurtherRuns = 16;
+
+// These runs, of a runner that check_correctness() left alive. A run that is wrong makes the
+// candidate nondeterministic; the errors become those of the worst run.
+Result<void> check_further_runs(runner::Runner& runner, SetStore& sets, const Problem& problem,
+                                const CheckOptions& options, Rng& rng, ThreadPool* pool,
+                                CheckResult& checked);
 
 // Slots 0 and 1 are for checking; timing slots follow.
 inline constexpr int kFirstTimingSlot = 2;

@@ -247,6 +247,42 @@ TEST(Budget, GradesAnAllZeroTruthByToleranceAlone) {
   EXPECT_FALSE(budget.verdict().has_value());
 }
 
+// Two answers within the budget lie at most twice the budget apart.
+TEST(Agreement, AllowsTwiceTheBudgetInFloatingOutputsAlone) {
+  const TensorSpec spec = problem_of(1000, 1).outputs[0];
+  OutputTruth truth = truth_of(std::vector<double>(1000, 2.0));
+  truth.atol = truth.rtol = 1e-3;
+  OutputError error;
+  error.rms_budget = 1e-5;
+  error.max_budget = 4e-5;
+  const Closeness each = closeness_of(truth, error, Precision::strict);
+  const Closeness loose = closeness_of(truth, error, Precision::kernelbench);
+  const std::vector<float> one(1000, 2.0f);
+  const auto agrees = [&](const std::vector<float>& other, const Closeness& closeness) {
+    return *agree(spec, bytes_of_values(one), bytes_of_values(other), closeness, nullptr);
+  };
+  const std::vector<float> near(1000, 2.0f * (1 + 1.9e-5f)), far(1000, 2.0f * (1 + 2.1e-5f));
+  EXPECT_TRUE(agrees(one, each));
+  EXPECT_TRUE(agrees(near, each));
+  EXPECT_FALSE(agrees(far, each));
+  EXPECT_TRUE(agrees(far, loose));
+  std::vector<float> other = one;
+  other[7] = 2.0f * (1 + 9e-5f);
+  EXPECT_FALSE(agrees(other, each)) << "more than twice the largest error";
+  EXPECT_TRUE(agrees(other, loose));
+  other[7] = 2.01f;
+  EXPECT_FALSE(agrees(other, loose)) << "outside twice the tolerance";
+  other[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(agrees(other, each));
+  TensorSpec integers = spec;
+  integers.dtype = ir::DType::int32;
+  const std::vector<int32_t> sevens(1000, 7);
+  std::vector<int32_t> eight = sevens;
+  eight[0] = 8;
+  EXPECT_TRUE(*agree(integers, bytes_of_values(sevens), bytes_of_values(sevens), each, nullptr));
+  EXPECT_FALSE(*agree(integers, bytes_of_values(sevens), bytes_of_values(eight), each, nullptr));
+}
+
 // --- statistics --------------------------------------------------------------------------------
 
 TEST(Statistics, IntervalsFollowTheBinomialTable) {

@@ -57,8 +57,8 @@ class Judge final : public Evaluator {
   std::vector<int> sets_to_check(Effort effort) const;
   Result<void> judge_loaded(runner::Runner& runner, int library_fd, const JudgeOptions& options,
                             Evaluation& evaluation);
-  Result<void> time(runner::Runner& runner, int library_fd, const CheckResult& checked,
-                    const JudgeOptions& options, Evaluation& evaluation);
+  Result<void> time(runner::Runner& runner, int library_fd, const JudgeOptions& options,
+                    CheckResult& checked, Evaluation& evaluation);
 
   EvaluatorOptions options_;
   std::unique_ptr<TimingLock> lock_;
@@ -74,6 +74,8 @@ class Judge final : public Evaluator {
 };
 
 void reject(Evaluation& evaluation, const runner::RunnerFailure& failure) {
+  evaluation.measurement.reset();
+  evaluation.flags.clear();
   evaluation.verdict = failure.verdict;
   evaluation.detail = failure.detail;
 }
@@ -193,36 +195,53 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
 
 Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
                                  const JudgeOptions& options, Evaluation& evaluation) {
-  const CheckOptions check{options_.precision, sets_to_check(options.effort),
-                           call_max(options), options.effort == Effort::full};
-  const CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
+  const CheckOptions check{options_.precision, options_.determinism,
+                           sets_to_check(options.effort), call_max(options),
+                           options.effort == Effort::full};
+  CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
+  const bool differed = checked.nondeterministic;
+  const auto run_again = [&] {
+    return check_further_runs(runner, sets_, problem(), check, rng_, &pool_, checked);
+  };
+  if (differed && !checked.failure) TRY(run_again());
+  if (options.measure && !checked.failure) {
+    TRY(time(runner, library_fd, options, checked, evaluation));
+    // Two calls agreed while checking, and others did not while timing.
+    if (checked.nondeterministic && !differed && !checked.failure) TRY(run_again());
+  }
   evaluation.errors = checked.errors;
   if (checked.failure) {
     reject(evaluation, *checked.failure);
     return {};
   }
-  if (options.measure) {
-    TRY(time(runner, library_fd, checked, options, evaluation));
-    if (!evaluation.measurement) return {};
-  }
   evaluation.verdict = Verdict::accepted;
   evaluation.confirmed = options.effort == Effort::confirm;
+  if (checked.nondeterministic) evaluation.flags.emplace_back(kNondeterministicFlag);
   for (const std::string& flag : TRY(admission_flags())) evaluation.flags.push_back(flag);
   return {};
 }
 
-Result<void> Judge::time(runner::Runner& runner, int library_fd, const CheckResult& checked,
-                         const JudgeOptions& options, Evaluation& evaluation) {
+Result<void> Judge::time(runner::Runner& runner, int library_fd, const JudgeOptions& options,
+                         CheckResult& checked, Evaluation& evaluation) {
   const TimingLock::Held held = lock_->hold();
-  const TimingOptions timing{
-      options_.oracle, options_.clock,           host_.get(),       &sets_,
-      &baselines_,     &empty_batches_,          options_.machine,  options_.precision,
-      options,         call_max(options), checked.last_call, library_fd};
+  const TimingOptions timing{.oracle = options_.oracle,
+                             .clock = options_.clock,
+                             .host = host_.get(),
+                             .sets = &sets_,
+                             .baselines = &baselines_,
+                             .empty_batches = &empty_batches_,
+                             .machine = options_.machine,
+                             .precision = options_.precision,
+                             .determinism = options_.determinism,
+                             .closeness = checked.closeness,
+                             .judge = options,
+                             .call_max = call_max(options),
+                             .first_estimate = checked.last_call,
+                             .kernel_fd = library_fd};
   const TimingResult timed = TRY(time_candidate(runner, timing, rng_, &pool_));
-  if (timed.failure) {
-    reject(evaluation, *timed.failure);
-    return {};
-  }
+  checked.failure = timed.failure;
+  if (timed.failure) return {};
+  checked.nondeterministic = checked.nondeterministic || timed.nondeterministic;
   evaluation.measurement = timed.measurement;
   evaluation.stopped_early = timed.stopped_early;
   if (timed.tie) evaluation.flags.push_back("tie");

@@ -76,6 +76,7 @@ struct EvaluatorOptions {
   std::vector<std::string> runner_command;  // a program that calls runner_host_main(3), see runner/
   LibraryPolicy libraries;
   Precision precision = Precision::strict;
+  Determinism determinism = Determinism::bitwise;
   int32_t threads = 1;                // of a kernel, and of the baselines
   uint64_t seed = 0;                  // secret, per run
   std::filesystem::path device_lock;  // shared by all searches on the machine; empty: none

@@ -223,6 +223,101 @@ TEST(Judge, AdmitsListedLibrariesAlone) {
   EXPECT_EQ(own.kernel_class, "own");
 }
 
+// --- Determinism --------------------------------------------------------------------------------
+
+JudgeBench budget_bench(FakeOracleScript script = self_test_problem()) {
+  return JudgeBench(std::move(script), 6, {}, {}, Determinism::budget);
+}
+
+bool is_flagged(const Evaluation& evaluation) {
+  return std::ranges::find(evaluation.flags, kNondeterministicFlag) != evaluation.flags.end();
+}
+
+TEST(Determinism, ACandidateWhoseSumsComeInAnyOrderIsAcceptedByBudgetAlone) {
+  const std::string source = source_of(kData / "hostile" / "sums_in_order_of_arrival.cpp");
+  const Evaluation bitwise = JudgeBench().judge(source);
+  EXPECT_EQ(bitwise.verdict, Verdict::nondeterministic) << bitwise.detail;
+  JudgeBench bench = budget_bench();
+  for (const Effort effort : {Effort::screen, Effort::full, Effort::confirm}) {
+    const Evaluation budget = bench.judge(source, {.effort = effort});
+    EXPECT_EQ(budget.verdict, Verdict::accepted) << budget.detail;
+    EXPECT_TRUE(budget.measurement.has_value());
+    EXPECT_TRUE(is_flagged(budget));
+  }
+  const Evaluation plain = bench.judge(source_of(kData / "honest" / "plain.cpp"));
+  EXPECT_EQ(plain.verdict, Verdict::accepted) << plain.detail;
+  EXPECT_FALSE(is_flagged(plain)) << "its bits are the same every time";
+}
+
+// Right in the eight calls of the first run, so that only further ones can tell.
+TEST(Determinism, ManyRunsFindWhatIsWrongOnceInAWhile) {
+  const std::string source = source_of(kData / "hostile" / "wrong_once_in_a_while.cpp");
+  JudgeBench bench = budget_bench();
+  const Evaluation evaluation = bench.judge(source, {.effort = Effort::full, .measure = false});
+  EXPECT_EQ(evaluation.verdict, Verdict::nondeterministic);
+  EXPECT_NE(evaluation.detail.find("further run"), std::string::npos) << evaluation.detail;
+  EXPECT_EQ(bench.judge(source).verdict, Verdict::nondeterministic);
+}
+
+// A run within the tolerance whose pooled error is beyond the budget: one element in 61 by 3e-5.
+TEST(Determinism, EachRunHasToKeepTheBudgetByItself) {
+  std::string source = source_of(kData / "hostile" / "wrong_once_in_a_while.cpp");
+  const size_t at = source.find("0.9375f");
+  ASSERT_NE(at, std::string::npos);
+  source.replace(at, 7, "1.00003f");
+  const Evaluation evaluation = budget_bench().judge(source, {.measure = false});
+  EXPECT_EQ(evaluation.verdict, Verdict::nondeterministic) << evaluation.detail;
+  EXPECT_NE(evaluation.detail.find("within the tolerance"), std::string::npos)
+      << evaluation.detail;
+}
+
+// Two calls agree while checking; the timed ones do not.
+TEST(Determinism, WhatDiffersOnlyWhileTimingIsRunAgainToo) {
+  const auto after_calls = [](const std::string& wrong) {
+    return *os::read_file(kData / "hostile" / "preamble.h", 1 << 20) +
+           "#include <time.h>\nKERNEL {\n"
+           "  static int calls = 0;\n  honest(in, out);\n  timespec now;\n"
+           "  clock_gettime(CLOCK_MONOTONIC, &now);\n  float* s = (float*)out[1].data;\n"
+           "  if (++calls > 9) s[now.tv_nsec / 64 % 61] *= 1.0000001f;\n" +
+           wrong + "  return 0;\n}\n";
+  };
+  JudgeBench bench = budget_bench();
+  const Evaluation fine = bench.judge(after_calls(""));
+  EXPECT_EQ(fine.verdict, Verdict::accepted) << fine.detail;
+  EXPECT_TRUE(is_flagged(fine));
+  const std::string source = after_calls("  if (calls > 9 && calls % 40 == 0) s[3] = 1e9f;\n");
+  const Evaluation wrong = bench.judge(source);
+  EXPECT_NE(wrong.verdict, Verdict::accepted);
+  EXPECT_FALSE(wrong.measurement.has_value());
+}
+
+TEST(Determinism, IntegersAreExactUnderEveryPolicy) {
+  FakeOracleScript script;
+  script.problem.inputs = {{"x", ir::DType::float32, {64}, {1}}};
+  script.problem.outputs = {{"n", ir::DType::int32, {1}, {1}}};
+  script.truth = [](const std::vector<FakeTensor>&) { return std::vector<FakeTensor>{{7}}; };
+  const std::string source =
+      "#include <kernelevolve/kernel.h>\n"
+      "extern \"C\" int ke_launch(const ke_tensor*, int32_t, ke_tensor* out, int32_t, "
+      "ke_context*) {\n  static int calls = 0;\n"
+      "  *(int32_t*)out[0].data = ++calls == 2 ? 8 : 7;\n  return 0;\n}\n";
+  const Evaluation evaluation = budget_bench(script).judge(source, {.measure = false});
+  EXPECT_EQ(evaluation.verdict, Verdict::nondeterministic) << evaluation.detail;
+}
+
+// Where bits may differ, an answer kept from an earlier call must still show.
+TEST(Determinism, WhatFoolsNobodyBitForBitFoolsNobodyByBudget) {
+  JudgeBench bench = budget_bench();
+  for (const char* name :
+       {"remembers_by_address", "remembers_by_fingerprint", "skips_what_is_overwritten",
+        "right_until_call_fifty", "right_at_both_ends", "half_precision", "right_for_one_address",
+        "trusts_scratch_to_be_zero"}) {
+    const std::string source = source_of(kData / "hostile" / (std::string(name) + ".cpp"));
+    const Evaluation evaluation = bench.judge(source);
+    EXPECT_NE(evaluation.verdict, Verdict::accepted) << name;
+  }
+}
+
 TEST(Judge, ConfirmsWithFreshSeeds) {
   JudgeBench bench;
   const std::string source = source_of(kData / "honest" / "plain.cpp");
@@ -231,6 +326,27 @@ TEST(Judge, ConfirmsWithFreshSeeds) {
   EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
   EXPECT_TRUE(evaluation.confirmed);
   EXPECT_GE(evaluation.measurement->candidate_ns.size(), 15u);
+}
+
+// What cannot be the better baseline is not timed in every pair; a near one is.
+TEST(Judge, TimesAClearlySlowerTorchCompileInTheFirstPairsAlone) {
+  const auto confirmed = [](int64_t compile_ns) {
+    FakeOracleScript script = self_test_problem();
+    script.compile_state = BaselineState::ready;
+    script.compile_call = Nanoseconds(compile_ns);
+    JudgeBench bench(std::move(script));
+    return bench.judge(source_of(kData / "honest" / "plain.cpp"), {.effort = Effort::confirm});
+  };
+  const Evaluation slower = confirmed(5'000'000), near = confirmed(1'200'000);
+  ASSERT_TRUE(slower.measurement && near.measurement);
+  EXPECT_EQ(slower.measurement->compile_ns.size(), 6u);
+  EXPECT_GE(slower.measurement->eager_ns.size(), 15u);
+  EXPECT_EQ(slower.measurement->compile_median_ns, 5'000'000);
+  EXPECT_EQ(slower.measurement->eager_median_ns, 1'000'000);
+  EXPECT_EQ(near.measurement->compile_ns.size(), near.measurement->eager_ns.size());
+  const Evaluation faster = confirmed(500'000);
+  ASSERT_TRUE(faster.measurement.has_value());
+  EXPECT_EQ(faster.measurement->compile_ns.size(), faster.measurement->candidate_ns.size());
 }
 
 TEST(Judge, StopsEarlyWhenClearlySlower) {

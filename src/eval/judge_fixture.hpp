@@ -53,7 +53,8 @@ class PlainTarget final : public Target {
 class JudgeBench {
  public:
   explicit JudgeBench(FakeOracleScript from = self_test_problem(), int32_t timing_sets_max = 6,
-                      const MachineProfile& machine = {}, const LibraryPolicy& libraries = {})
+                      const MachineProfile& machine = {}, const LibraryPolicy& libraries = {},
+                      Determinism determinism = Determinism::bitwise)
       : folder_(*os::TemporaryDirectory::create()), oracle_(make_fake_oracle(std::move(from))) {
     EvaluatorOptions options = self_test_options(folder_.path());
     options.oracle = oracle_.get();
@@ -64,6 +65,7 @@ class JudgeBench {
     options.runner_command = {os::own_executable()->string(), "__runner-host"};
     options.limits.timing_sets_max = timing_sets_max;
     options.libraries = libraries;
+    options.determinism = determinism;
     evaluator_ = std::move(*make_evaluator(options));
   }
 

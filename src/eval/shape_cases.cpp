@@ -9,6 +9,7 @@
 #include <shared_mutex>
 
 #include "base/assert.hpp"
+#include "eval/budget.hpp"
 
 namespace ke {
 namespace {
@@ -49,13 +50,15 @@ class CaseEvaluator final : public Evaluator {
   std::optional<Best> best_;
 };
 
-// The flags that every case which counts has: what holds for one case alone is a detail of it.
+// The flags that every case which counts has: what holds for one case alone is a detail of it. That
+// calls differ is a matter of the kernel, in whichever case it shows.
 std::vector<std::string> common_flags(const std::vector<CaseResult>& cases) {
   const bool any_counted = std::ranges::any_of(cases, &CaseResult::counted);
   std::vector<std::string> common;
   for (const CaseResult& candidate : cases) {
     for (const std::string& flag : candidate.flags) {
-      const bool everywhere = std::ranges::all_of(cases, [&](const CaseResult& one) {
+      const bool everywhere = flag == kNondeterministicFlag ||
+                              std::ranges::all_of(cases, [&](const CaseResult& one) {
         return (any_counted && !one.counted) ||
                std::ranges::find(one.flags, flag) != one.flags.end();
       });
@@ -64,20 +67,6 @@ std::vector<std::string> common_flags(const std::vector<CaseResult>& cases) {
     }
   }
   return common;
-}
-
-// For each output the case that used most of its budget.
-void keep_worst(std::vector<OutputError>& worst, const std::vector<OutputError>& errors) {
-  const auto used = [](const OutputError& error) {
-    return error.rms_budget > 0 ? error.rms / error.rms_budget : error.rms;
-  };
-  for (size_t i = 0; i < errors.size(); ++i) {
-    if (i >= worst.size()) {
-      worst.push_back(errors[i]);
-    } else if (used(errors[i]) > used(worst[i])) {
-      worst[i] = errors[i];
-    }
-  }
 }
 
 // What a case adds to the evaluation of the whole.

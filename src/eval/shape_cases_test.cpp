@@ -143,6 +143,9 @@ TEST_F(ShapeCases, AFlagOfTheWholeIsOneOfEveryCaseThatCounts) {
   judges_[0]->answer = accepted(10'000, 10'000, {"tie", "trivial"});
   judges_[1]->answer = accepted(10'000, 10'000, {"tie"});
   EXPECT_EQ(judge().flags, std::vector<std::string>{"tie"});
+  judges_[2]->answer = accepted(1, 9'000, {"tie", kNondeterministicFlag});
+  EXPECT_EQ(judge().flags, (std::vector<std::string>{"tie", kNondeterministicFlag}))
+      << "a matter of the kernel, in whichever case it shows";
   judges_[0]->flags = judges_[1]->flags = {"random"};
   EXPECT_EQ(*evaluator_->admission_flags(), std::vector<std::string>{"random"});
 }

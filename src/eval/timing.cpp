@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/assert.hpp"
@@ -20,7 +21,8 @@ using runner::Runner;
 using runner::RunnerFailure;
 
 constexpr int64_t kMs = 1'000'000;
-constexpr double kClearlySlower = 1.3;            // than the best: no more samples
+constexpr double kClearlySlower = 1.3;            // than the best: no more samples of it
+constexpr size_t kPairsOfCompile = 6;             // the fewest whose extremes cover 95 %
 constexpr size_t kComparedCalls = 6;              // the last ones of a watched batch
 constexpr double kDrift = 0.2;                    // of the baseline while it is sampled
 constexpr std::chrono::seconds kSecondChance{3};  // what sampling twice may cost
@@ -215,16 +217,29 @@ class Session {
     return {};
   }
 
+  // A torch.compile that is known to be clearly slower makes as many of the calls as take it about
+  // as long as eager takes for all.
+  std::vector<size_t> share_of(BaselineKind kind, const std::vector<size_t>& order) const {
+    const auto eager = options_.baselines->time_ns(BaselineKind::eager);
+    const auto own = options_.baselines->time_ns(kind);
+    if (!eager || !own) return order;
+    const double ratio = static_cast<double>(*own) / static_cast<double>(*eager);
+    if (kind == BaselineKind::eager || ratio <= kClearlySlower) return order;
+    const auto calls = static_cast<std::ptrdiff_t>(static_cast<double>(order.size()) / ratio);
+    return {order.begin(), order.begin() + std::max<std::ptrdiff_t>(1, calls)};
+  }
+
   // One batch of each kind. A torch.compile that fails from one call to the next is left out, and
   // what was measured of it before.
   Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
                                 const std::vector<size_t>& order) {
     Measurement& m = result_.measurement;
     for (const BaselineKind kind : std::vector(kinds)) {
-      const Result<int64_t> theirs = baseline_batch(kind, order);
+      const std::vector<size_t> share = share_of(kind, order);
+      const Result<int64_t> theirs = baseline_batch(kind, share);
       auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
       if (theirs) {
-        samples.push_back(per_call(*theirs, options_.baselines->doorbell_ns(), order.size()));
+        samples.push_back(per_call(*theirs, options_.baselines->doorbell_ns(), share.size()));
         continue;
       }
       if (kind == BaselineKind::eager) return theirs.error();
@@ -253,6 +268,7 @@ class Session {
       if (result_.failure) return {};
       m.candidate_ns.push_back(per_call(taken, empty_.median_ns, order.size()));
       TRY(sample_baselines(kinds, order));
+      if (compile_is_clearly_slower()) kinds = {BaselineKind::eager};
       if (screening && pair == 1 && options_.judge.best_ns &&
           static_cast<double>(median_ns(m.candidate_ns)) >
               kClearlySlower * static_cast<double>(*options_.judge.best_ns)) {
@@ -263,11 +279,30 @@ class Session {
     return {};
   }
 
+  // torch.compile's time over eager's, of the pairs that have both.
+  Interval compile_over_eager() const {
+    const Measurement& m = result_.measurement;
+    const auto count = static_cast<std::ptrdiff_t>(m.compile_ns.size());
+    return paired_speedup(m.compile_ns, {m.eager_ns.begin(), m.eager_ns.begin() + count});
+  }
+
+  // It then has no part in min(eager, torch.compile), so a confirmation samples it no more.
+  bool compile_is_clearly_slower() const {
+    const Measurement& m = result_.measurement;
+    return m.compile_ns.size() >= kPairsOfCompile && m.compile_ns.size() == m.eager_ns.size() &&
+           compile_over_eager().low > kClearlySlower;
+  }
+
+  bool compile_was_left_out() const {
+    const Measurement& m = result_.measurement;
+    return !m.compile_ns.empty() && m.compile_ns.size() < m.eager_ns.size();
+  }
+
   const std::vector<int64_t>& better_samples() const {
     const Measurement& m = result_.measurement;
     const bool compile_is_better =
-        m.eager_ns.empty() ||
-        (!m.compile_ns.empty() && median_ns(m.compile_ns) < median_ns(m.eager_ns));
+        m.eager_ns.empty() || (!m.compile_ns.empty() && !compile_was_left_out() &&
+                               median_ns(m.compile_ns) < median_ns(m.eager_ns));
     return compile_is_better ? m.compile_ns : m.eager_ns;
   }
 
@@ -324,6 +359,10 @@ class Session {
     m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
     if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
     if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
+    if (compile_was_left_out()) {  // by its ratio: the machine may have changed since
+      m.compile_median_ns = std::llround(compile_over_eager().middle *
+                                         static_cast<double>(*m.eager_median_ns));
+    }
     Interval speedup = paired_speedup(better_samples(), m.candidate_ns);
     // Two pairs say that the candidate is slow, not how slow: one slow call of the baseline among
     // them would rank it first. The baseline's time is known better from before.
@@ -451,6 +490,11 @@ class Session {
         const auto a = std::as_const((*again)[i]).data();
         const auto b = std::as_const((*outputs_[set])[i]).data();
         if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) continue;
+        if (options_.determinism == Determinism::budget &&
+            TRY(agree(problem_.outputs[i], b, a, options_.closeness[i], pool_))) {
+          result_.nondeterministic = true;
+          continue;
+        }
         fail(Verdict::wrong_output,
              fmt::format("output {} of a timed call is not what a fresh process computes from the "
                          "same inputs",

@@ -5,7 +5,8 @@
 // and baseline batches alternate over the same sets; whoever does not run is stopped. Before each
 // pair every rotated input is changed in place, so an answer kept from an earlier call is wrong.
 // At random calls, and afterwards, outputs are checked: against the truth where there is one, and
-// bit for bit against what a fresh runner makes of the same inputs.
+// bit for bit against what a fresh runner makes of the same inputs; under Determinism::budget, by
+// how far two calls may be apart (agreement.hpp).
 #pragma once
 
 #include <map>
@@ -44,6 +45,8 @@ struct TimingOptions {
   std::map<int32_t, EmptyBatch>* empty_batches = nullptr;  // by calls; filled as needed
   MachineProfile machine;
   Precision precision = Precision::strict;
+  Determinism determinism = Determinism::bitwise;
+  std::vector<Closeness> closeness;  // one an output, from checking
   JudgeOptions judge;
   Nanoseconds call_max{0};
   Nanoseconds first_estimate{0};  // of one call, from checking
@@ -54,6 +57,7 @@ struct TimingResult {
   std::optional<runner::RunnerFailure> failure;
   Measurement measurement;
   bool tie = false, too_small = false, drifted = false, stopped_early = false;
+  bool nondeterministic = false;  // a timed call's bits were not a fresh process's, as allowed
 };
 
 // The caller holds the timing lock. The runner holds the loaded candidate.

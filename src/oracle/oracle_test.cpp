@@ -212,9 +212,10 @@ TEST_F(OracleTest, FallsBackToTheProblemsOwnPrecision) {
   EXPECT_GT(set.truths[0].rms_truth, 0);
 }
 
-TEST_F(OracleTest, ReadsTolerancesFromTheSidecar) {
+TEST_F(OracleTest, ReadsTolerancesAndPoliciesFromTheSidecar) {
   const auto oracle = start("tolerant.py");
   ASSERT_TRUE(oracle);
+  EXPECT_EQ(oracle->problem().determinism, Determinism::budget);
   const InputSet set = made(*oracle, {.seed = 1});
   EXPECT_EQ(set.truths.at(0).atol, 0.01);
   EXPECT_EQ(set.truths.at(0).rtol, 0.02);
@@ -316,6 +317,7 @@ TEST_F(OracleTest, SaysInOneSentenceWhatIsWrongWithAFile) {
       {"bad/changing_scalar.py", "argument 1 of forward() is not a tensor and changes"},
       {"bad/complex_input.py", "has the type complex64, which is not supported"},
       {"bad/unknown_key.py", "unknown key 'tolerance'"},
+      {"bad/unknown_determinism.py", "determinism must be one of bitwise, budget"},
       {"bad/loops.py", "did not finish get_inputs() within its time limit"},
       {"bad/eats_memory.py", "needs more memory than the 4 GiB"},
   };

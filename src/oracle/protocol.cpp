@@ -112,6 +112,11 @@ Result<Description> decode_description(const Json& json) {
   problem.graph_error = TRY(fields.get<std::string>("graph_error"));
   problem.float64_truth = TRY(fields.get<bool>("float64_truth"));
   problem.libraries = TRY(fields.get<std::string>("libraries"));
+  const std::string determinism = TRY(fields.get<std::string>("determinism"));
+  problem.determinism = parse_enum<Determinism>(determinism);
+  if (!determinism.empty() && !problem.determinism) {
+    return Error{Errc::internal, fmt::format("there is no determinism '{}'", determinism)};
+  }
   problem.longest_reduction = TRY(fields.get<int64_t>("longest_reduction"));
   problem.flops = TRY(fields.get<int64_t>("flops"));
   problem.unit_roundoff = TRY(fields.get<double>("unit_roundoff"));

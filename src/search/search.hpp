@@ -84,7 +84,7 @@ struct SearchDependencies {
   ExperienceGraph& graph;
   const Target& target;
   std::string target_name;
-  // Whatever else decides a verdict: precision, dtype, library policy, version of the judge. Nodes
+  // Whatever else decides a verdict: precision, dtype, policies, version of the judge. Nodes
   // are reused only where it is equal (it becomes part of the scope's toolchain).
   std::string conditions;
   const MachineProfile& machine;

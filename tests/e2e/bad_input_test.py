@@ -26,6 +26,7 @@ class CommandLine(Case):
             (["optimize", "relu.py", "--precision", "sloppy"], "precision"),
             (["optimize", "relu.py", "--libraries", "no_such_library"], "no_such_library"),
             (["optimize", "relu.py", "--libraries", "/lib/x"], "/lib/x"),
+            (["optimize", "relu.py", "--determinism", "mostly"], "--determinism"),
             (["graph", "show", "1"], "experience graph"),
             (["suite", "run", "nowhere"], "nowhere"),
             (["suite", "report", "nowhere.jsonl"], "nowhere.jsonl"),
