@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from harness import HAND_WRITTEN, PYTHON, RELU, Case, main
+from harness import HAND_WRITTEN, PYTHON, RELU, CachedCase, main
 
 CASES = """
 def get_input_cases():
@@ -40,7 +40,7 @@ def get_init_inputs():
 """
 
 
-class Cases(Case):
+class Cases(CachedCase):
     def setUp(self) -> None:
         super().setUp()
         self.write("relu.py", RELU + CASES)

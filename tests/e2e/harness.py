@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,6 +96,33 @@ class Case(unittest.TestCase):
         for word in words:
             self.assertIn(word, lines[0])
         self.assertNotIn("Traceback", ran.stderr)
+
+
+class CachedCase(Case):
+    """All tests of a class in one folder, which each finds empty but for the workspace's cache.
+
+    What torch.compile made of a problem lies there, and the measured machine profile: made anew in
+    every test, they would take most of its time.
+    """
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls._shared = tempfile.TemporaryDirectory(prefix="kernelevolve-e2e-")
+        cls.addClassCleanup(cls._shared.cleanup)
+
+    def setUp(self) -> None:
+        self.folder = Path(self._shared.name)
+
+    def tearDown(self) -> None:
+        workspace = self.folder / ".kernelevolve"
+        for folder, kept in ((self.folder, ".kernelevolve"), (workspace, "cache")):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if path.name == kept:
+                    continue
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
 
 def main() -> None:

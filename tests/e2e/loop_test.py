@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import BINARY, HAND_WRITTEN, PYTHON, RELU, Case, main
+from harness import BINARY, HAND_WRITTEN, PYTHON, RELU, CachedCase, main
 
 
 DECIDES = "nn.functional.dropout(x if float(x[0, 0]) > -1e30 else -x, 0.3)"
@@ -54,7 +54,7 @@ def get_init_inputs():
 """
 
 
-class Loop(Case):
+class Loop(CachedCase):
     def setUp(self) -> None:
         super().setUp()
         self.write("relu.py", RELU)
