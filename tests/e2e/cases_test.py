@@ -59,7 +59,7 @@ class Cases(CachedCase):
     def test_a_search_finds_one_source_for_all_cases_and_the_module_runs_each(self) -> None:
         self.write("norm.py", NORM)
         result = self.run_json(
-            "optimize", "norm.py", "--steps", 3, "--seed", 1, "--out", "best.cpp", timeout=500
+            "optimize", "norm.py", "--steps", 3, "--seed", 1, "--out", "best.cpp", timeout=900
         )
         self.assertEqual(result["verdict"], "accepted", result)
         cases = result["cases"]

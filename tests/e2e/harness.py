@@ -72,7 +72,7 @@ class Case(unittest.TestCase):
         path.write_text(textwrap.dedent(text))
         return path
 
-    def run_binary(self, *arguments: object, timeout: float = 300, **environment: str):
+    def run_binary(self, *arguments: object, timeout: float = 900, **environment: str):
         env = dict(os.environ, KE_PYTHON=PYTHON, **environment)
         return subprocess.run(
             [BINARY, *map(str, arguments)],
@@ -83,7 +83,7 @@ class Case(unittest.TestCase):
             timeout=timeout,
         )
 
-    def run_json(self, *arguments: object, code: int = 0, timeout: float = 300) -> dict:
+    def run_json(self, *arguments: object, code: int = 0, timeout: float = 900) -> dict:
         ran = self.run_binary(*arguments, "--json", timeout=timeout)
         self.assertEqual(ran.returncode, code, ran.stderr + ran.stdout)
         return json.loads(ran.stdout)

@@ -101,7 +101,7 @@ class Loop(CachedCase):
             stderr=subprocess.DEVNULL,
         )
         database = self.folder / ".kernelevolve/experience.db"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 480
         before: list = []
         while len(before) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -138,11 +138,11 @@ class Loop(CachedCase):
             text=True,
         )
         database = self.folder / ".kernelevolve/experience.db"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 480
         while len(self.evaluations(database)) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=480)
         self.assertEqual(process.returncode, 0)
         result = json.loads(output)
         self.assertEqual((result["verdict"], result["ended"]), ("accepted", "stopped"))
