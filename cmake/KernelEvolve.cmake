@@ -19,6 +19,14 @@ if(KE_PORTABLE)
   target_link_options(ke_options INTERFACE -static-libgcc -static-libstdc++)
 endif()
 
+# With CMAKE_UNITY_BUILD, which scripts/setup.sh sets, CMake compiles the files of a library or test in
+# batches: what their headers cost is paid once a batch. So a name in an anonymous namespace is used
+# by one file of a library only. Plug-ins, which do not know of each other, are compiled alone:
+# ke_compile_alone(a.cpp …)
+function(ke_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # ke_library(NAME SOURCES a.cpp … DEPENDS ke_x … PRIVATE third::party …)
 function(ke_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
@@ -32,6 +40,8 @@ function(ke_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ke_options ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE KE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  # No test times its own code; what it tests is optimised in the libraries.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)

@@ -17,7 +17,7 @@ namespace {
 using knowledge::Library;
 using What = KnowledgeArguments::What;
 
-constexpr int kDone = 0;
+constexpr int kSuccess = 0;
 constexpr int kNothingFound = 1;
 
 // Documents that could not be read are said on stderr; everything else goes on.
@@ -39,7 +39,7 @@ int show_found(const std::vector<Found>& found, bool json,
   } else {
     print(text(found));
   }
-  return found.empty() ? kNothingFound : kDone;
+  return found.empty() ? kNothingFound : kSuccess;
 }
 
 Result<int> search(const KnowledgeArguments& arguments) {
@@ -77,13 +77,13 @@ Result<int> show(const KnowledgeArguments& arguments) {
   } else {
     print(document->text);
   }
-  return kDone;
+  return kSuccess;
 }
 
 Result<int> add(const KnowledgeArguments& arguments) {
   const auto path = TRY(app::add_document(arguments.text, arguments.workspace));
   print(arguments.json ? dump_json({{"path", path.string()}}) + "\n" : path.string() + "\n");
-  return kDone;
+  return kSuccess;
 }
 
 Result<int> review(const KnowledgeArguments& arguments) {
@@ -107,7 +107,7 @@ Result<int> review(const KnowledgeArguments& arguments) {
   } else {
     print(app::skills_text(skills));
   }
-  return kDone;
+  return kSuccess;
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ Result<int> run_command(const KnowledgeArguments& arguments, const Environment&)
     case What::review:
       return review(arguments);
   }
-  return kDone;
+  return kSuccess;
 }
 
 }  // namespace ke::cli

@@ -25,7 +25,7 @@
 namespace ke {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kNsOfMs = 1'000'000;
 
 class Judge final : public Evaluator {
  public:
@@ -189,7 +189,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
     look_at_loaded(check_loaded(before, runner.code_files(), options_.libraries), evaluation);
   }
   runner.end();
-  evaluation.judge_ms = (options_.clock->now() - start).count() / kMs;
+  evaluation.judge_ms = (options_.clock->now() - start).count() / kNsOfMs;
   return evaluation;
 }
 

@@ -29,31 +29,31 @@ void write_as(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof(T));
 }
 
-Scalar real(double value) { return {.real = value, .integer = 0}; }
-Scalar integer(int64_t value) { return {.real = 0, .integer = value}; }
+Scalar real_scalar(double value) { return {.real = value, .integer = 0}; }
+Scalar integer_scalar(int64_t value) { return {.real = 0, .integer = value}; }
 
 Scalar read_scalar(DType dtype, const std::byte* from) {
   switch (dtype) {
     case DType::float64:
-      return real(read_as<double>(from));
+      return real_scalar(read_as<double>(from));
     case DType::float32:
-      return real(static_cast<double>(read_as<float>(from)));
+      return real_scalar(static_cast<double>(read_as<float>(from)));
     case DType::float16:
-      return real(static_cast<double>(half_value(read_as<uint16_t>(from))));
+      return real_scalar(static_cast<double>(half_value(read_as<uint16_t>(from))));
     case DType::bfloat16:
-      return real(static_cast<double>(bfloat_value(read_as<uint16_t>(from))));
+      return real_scalar(static_cast<double>(bfloat_value(read_as<uint16_t>(from))));
     case DType::int64:
-      return integer(read_as<int64_t>(from));
+      return integer_scalar(read_as<int64_t>(from));
     case DType::int32:
-      return integer(read_as<int32_t>(from));
+      return integer_scalar(read_as<int32_t>(from));
     case DType::int16:
-      return integer(read_as<int16_t>(from));
+      return integer_scalar(read_as<int16_t>(from));
     case DType::int8:
-      return integer(read_as<int8_t>(from));
+      return integer_scalar(read_as<int8_t>(from));
     case DType::uint8:
-      return integer(read_as<uint8_t>(from));
+      return integer_scalar(read_as<uint8_t>(from));
     case DType::boolean:
-      return integer(read_as<uint8_t>(from) != 0);
+      return integer_scalar(read_as<uint8_t>(from) != 0);
   }
   KE_ASSERT(false && "unknown dtype");
 }
@@ -112,7 +112,7 @@ struct Reducer {
     const bool one = op == ReduceOp::product || op == ReduceOp::all;
     if (op == ReduceOp::any || op == ReduceOp::all) accumulator = DType::boolean;
     if (op >= ReduceOp::maximum && op <= ReduceOp::argmin) accumulator = body;
-    value = convert(DType::int64, accumulator, integer(one ? 1 : 0));
+    value = convert(DType::int64, accumulator, integer_scalar(one ? 1 : 0));
   }
 
   void add(Scalar item) {
@@ -132,7 +132,7 @@ struct Reducer {
 
   Scalar result(DType output) const {
     if (op == ReduceOp::argmax || op == ReduceOp::argmin) {
-      return convert(DType::int64, output, integer(best));
+      return convert(DType::int64, output, integer_scalar(best));
     }
     if (op == ReduceOp::sum && is_floating(accumulator)) {
       return convert(DType::float64, output, {.real = static_cast<double>(total)});
@@ -175,7 +175,7 @@ class Interpreter {
       const Tensor& tensor = program_.tensors[i];
       if (tensor.role != Role::constant) continue;
       for (double value : tensor.values) {
-        memory_[i].push_back(convert(DType::float64, tensor.dtype, real(value)));
+        memory_[i].push_back(convert(DType::float64, tensor.dtype, real_scalar(value)));
       }
       written_[i].assign(memory_[i].size(), true);
     }
@@ -337,7 +337,7 @@ class Interpreter {
       case Expr::Kind::constant:
         return {.real = e.float_value, .integer = e.int_value};
       case Expr::Kind::axis:
-        return integer(axes_[static_cast<size_t>(e.axis)]);
+        return integer_scalar(axes_[static_cast<size_t>(e.axis)]);
       case Expr::Kind::load:
         return eval_load(e);
       case Expr::Kind::unary:

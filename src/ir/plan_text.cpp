@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kKernelsMax = 4096;
 constexpr size_t kScheduleMax = 64;
-constexpr size_t kNameMax = 64;
+constexpr size_t kPlanNameMax = 64;
 
 Result<StageId> decode_stage(const Json& json, const Program& program) {
   if (!json.is_number_integer()) {
@@ -32,7 +32,7 @@ Result<Schedule> decode_schedule(const Json& json) {
   }
   Schedule schedule;
   for (const auto& [name, value] : json.items()) {
-    if (!is_identifier(name) || name.size() > kNameMax) {
+    if (!is_identifier(name) || name.size() > kPlanNameMax) {
       return Error{Errc::invalid, "a schedule has an entry whose name is no identifier"};
     }
     const bool large =

@@ -25,7 +25,7 @@ constexpr const char* kText =
     "cast(float32, load %1[i0])))  # aten.sub.Tensor\n"
     "outputs %3\n";
 
-Program example() { return parse_program(kText).value(); }
+Program sample() { return parse_program(kText).value(); }
 
 template <class T>
 TensorBytes bytes_of_values(const std::vector<T>& values) {
@@ -41,9 +41,9 @@ std::vector<T> values_of(const TensorBytes& bytes) {
 }
 
 TEST(ProgramText, ParsesWhatItPrints) {
-  EXPECT_EQ(print(example()), kText);
-  EXPECT_TRUE(verify(example()).has_value());
-  EXPECT_EQ(digest_of(example()), digest_of(parse_program(print(example())).value()));
+  EXPECT_EQ(print(sample()), kText);
+  EXPECT_TRUE(verify(sample()).has_value());
+  EXPECT_EQ(digest_of(sample()), digest_of(parse_program(print(sample())).value()));
 }
 
 TEST(ProgramText, RoundTripsRandomPrograms) {
@@ -140,7 +140,7 @@ struct Refusal {
 void expect_refusals(const std::vector<Refusal>& refusals) {
   for (const Refusal& refusal : refusals) {
     SCOPED_TRACE(refusal.message);
-    Program program = example();
+    Program program = sample();
     refusal.damage(program);
     const auto valid = verify(program);
     ASSERT_FALSE(valid.has_value());
@@ -272,23 +272,23 @@ std::vector<TensorBytes> run(const char* text, const std::vector<TensorBytes>& i
 
 TEST(Interpret, ReadsStridedInputsAndConstants) {
   const auto outputs =
-      interpret(example(), std::vector<TensorBytes>{bytes_of_values<float>({1, 2, 3, 4, 5, 6})});
+      interpret(sample(), std::vector<TensorBytes>{bytes_of_values<float>({1, 2, 3, 4, 5, 6})});
   ASSERT_TRUE(outputs.has_value());
   // Rows are {1, 3, 5} and {2, 4, 6}; y is x - largest * {1, -4}.
   EXPECT_EQ(values_of<float>(outputs->at(0)), (std::vector<float>{-4, -2, 0, 26, 28, 30}));
 }
 
 TEST(Interpret, RefusesInputsThatDoNotFit) {
-  const auto few = interpret(example(), std::span<const TensorBytes>{});
+  const auto few = interpret(sample(), std::span<const TensorBytes>{});
   ASSERT_FALSE(few.has_value());
   EXPECT_EQ(few.error().message, "0 inputs were given where the program takes 1");
-  const auto small = interpret(example(), std::vector<TensorBytes>{bytes_of_values<float>({1, 2})});
+  const auto small = interpret(sample(), std::vector<TensorBytes>{bytes_of_values<float>({1, 2})});
   ASSERT_FALSE(small.has_value());
   EXPECT_EQ(small.error().message, "input x has 8 bytes where 24 belong");
 }
 
 TEST(Interpret, ReportsLoadsOutsideTheirTensor) {
-  Program program = example();
+  Program program = sample();
   program.stages[1].body = load(TensorId{0}, DType::float32,
                                 {axis(0), binary(BinaryOp::add, axis(1), index_constant(1))});
   const auto outputs =

@@ -14,9 +14,9 @@
 namespace ke::ir {
 namespace {
 
-constexpr int kDepthMax = 200;
+constexpr int kNestingMax = 200;
 constexpr int64_t kItemsMax = 1 << 20;  // tensors, stages, constant values, expression nodes
-constexpr size_t kRankMax = 64;
+constexpr size_t kTextRankMax = 64;
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -136,7 +136,7 @@ class Parser {
       numbers.push_back(TRY(number<int64_t>()));
       return {};
     }));
-    if (numbers.size() > kRankMax) return fail("a tensor has too many dimensions");
+    if (numbers.size() > kTextRankMax) return fail("a tensor has too many dimensions");
     return numbers;
   }
 
@@ -193,7 +193,7 @@ class Parser {
       axes.push_back(std::move(axis));
       return {};
     }));
-    if (axes.size() > kRankMax) return fail("a stage has too many axes");
+    if (axes.size() > kTextRankMax) return fail("a stage has too many axes");
     return axes;
   }
 
@@ -223,7 +223,7 @@ class Parser {
   // --- Expressions ------------------------------------------------------------------------------
   Result<ExprPtr> parse_expr(int depth) {
     TRY(count_item());
-    if (depth > kDepthMax) return fail("an expression is nested too deeply");
+    if (depth > kNestingMax) return fail("an expression is nested too deeply");
     skip_spaces();
     const std::string_view next = peek_word();
     const bool digit = !next.empty() && next.front() >= '0' && next.front() <= '9';

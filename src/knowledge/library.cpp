@@ -35,10 +35,10 @@ std::vector<FoundLine> find_lines(const Catalogue& catalogue, int64_t limit, con
   return found;
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower_char(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool holds(std::string_view text, std::string_view part) {
-  return !std::ranges::search(text, part, {}, lower, lower).empty();
+  return !std::ranges::search(text, part, {}, lower_char, lower_char).empty();
 }
 
 // What would let a short pattern take memory or time without bound: nested or large counts, which

@@ -12,10 +12,10 @@
 namespace ke::llm {
 namespace {
 
-const std::string kKey = "sk-test-0123456789";
+const std::string kSentKey = "sk-test-0123456789";
 
 struct Protocols : ::testing::Test, Bench {
-  Protocols() : Bench({{"OPENAI_API_KEY", kKey}, {"ANTHROPIC_API_KEY", kKey}}) {}
+  Protocols() : Bench({{"OPENAI_API_KEY", kSentKey}, {"ANTHROPIC_API_KEY", kSentKey}}) {}
 
   Outcome ask(std::string_view spec, os::FakeReply reply) {
     http.add(std::move(reply));
@@ -50,7 +50,7 @@ TEST_F(Protocols, OpenAiSendsTheStablePartFirstAndReadsTheStream) {
   EXPECT_EQ(outcome->usage, (Usage{20, 8, 0, 3, false}));
   EXPECT_EQ(outcome->provider, "openai:m");
   EXPECT_EQ(http.requests().back().url, "https://api.openai.com/v1/chat/completions");
-  EXPECT_EQ(sent_header("Authorization"), "Bearer " + kKey);
+  EXPECT_EQ(sent_header("Authorization"), "Bearer " + kSentKey);
   EXPECT_EQ(dump_json(sent()),
             R"({"max_completion_tokens":16384,"messages":[{"content":"Rules.","role":"system"},)"
             R"({"content":"Hello?","role":"user"}],"model":"m","stream":true,)"
@@ -75,7 +75,7 @@ TEST_F(Protocols, AnthropicMarksTheStablePartForTheCacheAndReadsTheStream) {
   EXPECT_EQ(outcome->text, "Hi");
   EXPECT_EQ(outcome->usage, (Usage{112, 100, 7, 9, false}));
   EXPECT_EQ(http.requests().back().url, "https://api.anthropic.com/v1/messages");
-  EXPECT_EQ(sent_header("x-api-key"), kKey);
+  EXPECT_EQ(sent_header("x-api-key"), kSentKey);
   EXPECT_EQ(sent_header("anthropic-version"), "2023-06-01");
   EXPECT_EQ(dump_json(sent()),
             R"({"max_tokens":16384,"messages":[{"content":"Hello?","role":"user"}],"model":"m",)"
@@ -271,10 +271,10 @@ TEST_F(Protocols, CarryWhatTheEndpointSaysAboutWaiting) {
 
 TEST_F(Protocols, NoTextOfOthersBringsAKeyIn) {
   const Outcome echoed =
-      ask("openai:m", {401, {}, {R"({"error":{"message":"Incorrect key: )" + kKey + "\"}}"}});
+      ask("openai:m", {401, {}, {R"({"error":{"message":"Incorrect key: )" + kSentKey + "\"}}"}});
   EXPECT_EQ(echoed.error().message,
             "openai:m answered 401: Incorrect key: [key]; check OPENAI_API_KEY");
-  const std::string half = kKey.substr(0, 9), rest = kKey.substr(9);
+  const std::string half = kSentKey.substr(0, 9), rest = kSentKey.substr(9);
   const Outcome answered =
       ask("openai:m", stream({R"({"choices":[{"delta":{"content":")" + half + "\"}}]}",
                               R"({"choices":[{"delta":{"content":")" + rest + "\"}}]}"}));

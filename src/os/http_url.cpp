@@ -45,7 +45,7 @@ bool printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -53,7 +53,7 @@ std::string_view trimmed(std::string_view text) {
 
 // "example.com" and ".example.com" also stand for what is below them; "host:port" for that port.
 bool exempt(const HttpUrl& url, std::string_view entry) {
-  entry = trimmed(entry);
+  entry = without_blanks(entry);
   if (entry == "*") return true;
   const size_t colon = entry.rfind(':');
   if (colon != std::string_view::npos && entry.find(':') == colon) {

@@ -95,7 +95,7 @@ TEST(Run, TakesTheWholeGroupAlong) {
   EXPECT_TRUE(run(options).value().timed_out);
   write_end.reset();
   char byte = 0;
-  EXPECT_EQ(read(read_end.get(), &byte, 1), 0);  // ends only when the background job is gone too
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0);  // ends only when the background job is gone too
 }
 
 TEST(Run, DoesNotWaitForABackgroundJobThatHoldsThePipe) {
@@ -215,7 +215,7 @@ TEST(Spawn, TalksThroughPipes) {
   Child child = spawn(options).value();
   ASSERT_EQ(write(child.input(), "ping", 4), 4);
   char text[8];
-  EXPECT_EQ(read(child.output(), text, sizeof text), 4);
+  EXPECT_EQ(::read(child.output(), text, sizeof text), 4);
   EXPECT_FALSE(child.wait(0ns).value().has_value());
   child.take_input().reset();
   const std::optional<ExitStatus> status = child.wait(10s).value();
@@ -263,7 +263,7 @@ TEST(Spawn, AChildDiesWithItsParent) {
   }
   write_end.reset();
   char byte = 0;
-  EXPECT_EQ(read(read_end.get(), &byte, 1), 0);  // ends only when the grandchild is gone too
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0);  // ends only when the grandchild is gone too
 }
 
 }  // namespace

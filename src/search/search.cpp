@@ -9,7 +9,7 @@ namespace ke {
 namespace {
 
 template <class T>
-Json or_null(const std::optional<T>& value) {
+Json figure_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -55,7 +55,7 @@ Result<SearchResult> conclude(SearchResult result, const SearchDependencies& dep
                            {{"run", result.run.value},
                             {"reason", enum_name(result.reason)},
                             {"best", result.best ? Json(result.best.value) : Json(nullptr)},
-                            {"speedup", or_null(figure)}});
+                            {"speedup", figure_or_null(figure)}});
   return result;
 }
 

@@ -86,7 +86,7 @@ class Machine(Case):
             env=dict(os.environ, KE_PYTHON=str(fake)),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=480,
         )
         self.assert_refused(ran, "PyTorch")
 
@@ -102,7 +102,7 @@ class Machine(Case):
             env=dict(os.environ, KE_PYTHON=PYTHON),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=480,
         )
         if "unshare" in ran.stderr or "Permission denied" in ran.stderr:
             self.skipTest("this machine forbids user namespaces")
@@ -154,7 +154,7 @@ class WorkspaceFolder(Case):
             env=dict(os.environ, KE_PYTHON=PYTHON),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
         )
         if ran.returncode in (1, 77) and "kernelevolve" not in ran.stderr:
             self.skipTest("mounting is not allowed here")

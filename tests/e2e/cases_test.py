@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from harness import HAND_WRITTEN, PYTHON, RELU, Case, main
+from harness import HAND_WRITTEN, PYTHON, RELU, CachedCase, main
 
 CASES = """
 def get_input_cases():
@@ -40,7 +40,7 @@ def get_init_inputs():
 """
 
 
-class Cases(Case):
+class Cases(CachedCase):
     def setUp(self) -> None:
         super().setUp()
         self.write("relu.py", RELU + CASES)
@@ -59,7 +59,7 @@ class Cases(Case):
     def test_a_search_finds_one_source_for_all_cases_and_the_module_runs_each(self) -> None:
         self.write("norm.py", NORM)
         result = self.run_json(
-            "optimize", "norm.py", "--steps", 3, "--seed", 1, "--out", "best.cpp", timeout=500
+            "optimize", "norm.py", "--steps", 3, "--seed", 1, "--out", "best.cpp", timeout=900
         )
         self.assertEqual(result["verdict"], "accepted", result)
         cases = result["cases"]

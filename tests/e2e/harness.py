@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,7 +72,7 @@ class Case(unittest.TestCase):
         path.write_text(textwrap.dedent(text))
         return path
 
-    def run_binary(self, *arguments: object, timeout: float = 300, **environment: str):
+    def run_binary(self, *arguments: object, timeout: float = 900, **environment: str):
         env = dict(os.environ, KE_PYTHON=PYTHON, **environment)
         return subprocess.run(
             [BINARY, *map(str, arguments)],
@@ -82,7 +83,7 @@ class Case(unittest.TestCase):
             timeout=timeout,
         )
 
-    def run_json(self, *arguments: object, code: int = 0, timeout: float = 300) -> dict:
+    def run_json(self, *arguments: object, code: int = 0, timeout: float = 900) -> dict:
         ran = self.run_binary(*arguments, "--json", timeout=timeout)
         self.assertEqual(ran.returncode, code, ran.stderr + ran.stdout)
         return json.loads(ran.stdout)
@@ -95,6 +96,33 @@ class Case(unittest.TestCase):
         for word in words:
             self.assertIn(word, lines[0])
         self.assertNotIn("Traceback", ran.stderr)
+
+
+class CachedCase(Case):
+    """All tests of a class in one folder, which each finds empty but for the workspace's cache.
+
+    What torch.compile made of a problem lies there, and the measured machine profile: made anew in
+    every test, they would take most of its time.
+    """
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls._shared = tempfile.TemporaryDirectory(prefix="kernelevolve-e2e-")
+        cls.addClassCleanup(cls._shared.cleanup)
+
+    def setUp(self) -> None:
+        self.folder = Path(self._shared.name)
+
+    def tearDown(self) -> None:
+        workspace = self.folder / ".kernelevolve"
+        for folder, kept in ((self.folder, ".kernelevolve"), (workspace, "cache")):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if path.name == kept:
+                    continue
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
 
 def main() -> None:

@@ -132,7 +132,7 @@ class Knowledge(Case):
 class Lessons(Case):
     def test_a_run_proposes_what_it_can_show(self) -> None:
         self.write("softmax.py", SOFTMAX)
-        self.run_json("optimize", "softmax.py", "--steps", 12, "--seed", 3, code=0, timeout=600)
+        self.run_json("optimize", "softmax.py", "--steps", 12, "--seed", 3, code=0, timeout=900)
         for row in self.run_json("kb", "review")["proposed"]:
             shown = json.loads(self.run_binary("kb", "show", row["path"], "--json").stdout)
             self.assertEqual(shown["status"], "proposed")

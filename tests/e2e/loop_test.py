@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import BINARY, HAND_WRITTEN, PYTHON, RELU, Case, main
+from harness import BINARY, HAND_WRITTEN, PYTHON, RELU, CachedCase, main
 
 
 DECIDES = "nn.functional.dropout(x if float(x[0, 0]) > -1e30 else -x, 0.3)"
@@ -54,7 +54,7 @@ def get_init_inputs():
 """
 
 
-class Loop(Case):
+class Loop(CachedCase):
     def setUp(self) -> None:
         super().setUp()
         self.write("relu.py", RELU)
@@ -101,7 +101,7 @@ class Loop(Case):
             stderr=subprocess.DEVNULL,
         )
         database = self.folder / ".kernelevolve/experience.db"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 480
         before: list = []
         while len(before) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -138,11 +138,11 @@ class Loop(Case):
             text=True,
         )
         database = self.folder / ".kernelevolve/experience.db"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 480
         while len(self.evaluations(database)) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=480)
         self.assertEqual(process.returncode, 0)
         result = json.loads(output)
         self.assertEqual((result["verdict"], result["ended"]), ("accepted", "stopped"))

@@ -8,7 +8,7 @@
 namespace ke::synth {
 namespace {
 
-constexpr int kTriesMax = 12;
+constexpr int kCrossTriesMax = 12;
 
 // A kernel that both parents have (same stages, same skeleton) under different schedules.
 struct Match {
@@ -108,7 +108,7 @@ Result<std::optional<Proposal>> cross(const ProposalContext& context, Rng& rng) 
   if (!mine || !theirs) return std::optional<Proposal>();
   const Crossing crossing(context, *mine, *theirs);
   if (!crossing.possible()) return std::optional<Proposal>();
-  for (int i = 0; i < kTriesMax; ++i) {
+  for (int i = 0; i < kCrossTriesMax; ++i) {
     const std::optional<Genome> child = crossing.draw(rng);
     if (!child) continue;
     auto proposal = TRY(

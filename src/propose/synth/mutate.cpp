@@ -9,7 +9,7 @@
 namespace ke::synth {
 namespace {
 
-constexpr int kTriesMax = 24;
+constexpr int kMutateTriesMax = 24;
 constexpr double kFusionShare = 0.15;  // of the moves; the rest are schedule decisions
 constexpr double kSecondMoveShare = 0.3;
 constexpr double kNeighbourShare = 0.7;  // of the new values; the rest are any legal value
@@ -161,7 +161,7 @@ Result<std::optional<Proposal>> mutate(const ProposalContext& context, Rng& rng)
   std::vector<size_t> cases = cases_to_vary(context);
   std::map<size_t, Mutator> mutators;
   for (const size_t i : cases) mutators.try_emplace(i, context, *genome, i);
-  for (int i = 0; i < kTriesMax; ++i) {
+  for (int i = 0; i < kMutateTriesMax; ++i) {
     // Each case alike, since a part gained in any counts the same.
     const size_t drawn = cases.size() == 1 ? cases[0] : rng.pick(cases);
     auto found = TRY(mutators.at(drawn).draw(rng));

@@ -14,8 +14,6 @@ namespace {
 
 constexpr int64_t kLightEpilogue = 4;  // operations that are worth printing once a register
 
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 std::vector<ScheduleChoice> choices(const ir::Program& program, const ir::FusedKernel& kernel,
                                     const MachineProfile& machine) {
   const Result<ContractShape> shape = contract_shape(program, kernel);

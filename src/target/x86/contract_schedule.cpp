@@ -12,16 +12,13 @@
 
 #include "base/assert.hpp"
 #include "target/c_printer.hpp"
+#include "target/x86/access.hpp"
 #include "target/x86/skeleton.hpp"
 
 namespace ke::x86 {
 namespace {
 
 constexpr int64_t kPackedBytesMax = int64_t{1} << 30;
-constexpr double kForkJoinNs = 4000;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 int64_t registers_of(const MachineProfile& machine) { return machine.vector_bytes >= 64 ? 32 : 16; }
 

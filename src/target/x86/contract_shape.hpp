@@ -17,6 +17,9 @@
 
 namespace ke::x86 {
 
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
 // A factor that is one load, walked with fixed strides (in elements).
 struct StridedOperand {
   ir::TensorId tensor;

@@ -161,12 +161,12 @@ double iterations(const FusedKernel& kernel, const FusedStage& stage) {
   return static_cast<double>(product_of(axes_of(kernel, stage)));
 }
 
-struct Work {
+struct ReduceWork {
   double read = 0, written = 0, operations = 0, passes = 0;
 };
 
-Work work_of(const Program& program, const FusedKernel& kernel) {
-  Work work;
+ReduceWork work_of(const Program& program, const FusedKernel& kernel) {
+  ReduceWork work;
   for (const ir::TensorId id : kernel.reads) {
     work.read += static_cast<double>(footprint_bytes(program.tensor(id)));
   }
@@ -273,7 +273,7 @@ bool can_split(const FusedKernel& kernel) {
 }
 
 // The tile that keeps what several passes share in half of the second-level cache.
-int64_t preferred_tile(const FusedKernel& kernel, const Work& work, const ReducePlan& plan,
+int64_t preferred_tile(const FusedKernel& kernel, const ReduceWork& work, const ReducePlan& plan,
                        const MachineProfile& machine) {
   const int64_t extent = kernel.rows[static_cast<size_t>(plan.row_axis)].extent;
   int64_t tile = work.passes > 1
@@ -306,7 +306,7 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
   bool free_layout = false;
   ReducePlan plan = basic_plan(program, kernel, machine, free_layout);
   if (plan.rows == 0) return {};
-  const Work work = work_of(program, kernel);
+  const ReduceWork work = work_of(program, kernel);
   std::vector<ScheduleChoice> choices;
   if (free_layout) choices.push_back({"rows_in_lanes", {0, 1}, plan.rows_in_lanes ? 1 : 0});
   if (free_layout) plan.rows_in_lanes = chosen(kernel, choices, "rows_in_lanes") != 0;
@@ -388,7 +388,7 @@ std::string notes_of(const ReducePlan& plan) {
 double reduce_estimate(const Program& program, const FusedKernel& kernel,
                        const MachineProfile& machine) {
   const ReducePlan plan = reduce_plan(program, kernel, machine);
-  const Work work =
+  const ReduceWork work =
       work_of(program, plan.kept ? with_kept_term(kernel, *plan.kept) : kernel);
   const double total = work.read + work.written;
   // What a task goes over again must come from where it stayed since the pass before.

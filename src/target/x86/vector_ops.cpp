@@ -67,8 +67,6 @@ DType mask_dtype(DType dtype) {  // the integer type of a comparison's lanes
   }
 }
 
-bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
 Value vector_of(std::string text, DType dtype) { return {std::move(text), dtype, true}; }
 
 // Any text as an operand: what is not a name or call is put in parentheses by its maker already.
@@ -292,6 +290,8 @@ Value cast_vector(PrintContext& context, const Value& value, DType dtype, int la
 }
 
 }  // namespace
+
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 std::string memory_type(DType dtype, int lanes) {
   return lanes > 1 ? fmt::format("{}x{}", element_name(dtype), lanes)

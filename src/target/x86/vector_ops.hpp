@@ -10,6 +10,8 @@
 
 namespace ke::x86 {
 
+bool is_half(ir::DType dtype);  // either kind of 16 bits
+
 Value unary_value(PrintContext& context, ir::UnaryOp op, const Value& a, int lanes);
 
 // Empty when a vector operand has no vector form of the operation (integer division and the like).

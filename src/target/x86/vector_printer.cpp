@@ -18,8 +18,6 @@ using Kind = ir::Expr::Kind;
 
 constexpr size_t kLongestInline = 56;  // characters of a subexpression that gets no name
 
-bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
 bool is_atom(std::string_view text) { return text.find_first_of(" ([{") == std::string_view::npos; }
 
 // "(a + b)" as "a + b", when the first parenthesis closes at the very end.
