@@ -66,7 +66,7 @@ Result<std::string> search_text(Library& library, const std::string& target,
 std::string paths_text(const Library& library, const std::string& pattern) {
   std::string text;
   for (const Document* document : library.find_path(pattern, kLinesMax)) {
-    if (document->searchable()) text += title_of(*document);
+    text += title_of(*document);
   }
   return text.empty() ? kNothing : text;
 }
@@ -80,7 +80,6 @@ Result<std::string> find_text(const Library& library, const llm::ToolCall& call)
   if (!lines) return lines.error();
   std::string text;
   for (const knowledge::FoundLine& line : *lines) {
-    if (!line.document->searchable()) continue;
     text += fmt::format("{}:{}: {}\n", line.document->path, line.line,
                         model::one_line(line.text, kLineBytesMax));
   }

@@ -102,8 +102,9 @@ TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
                                         "Request"}));
     const llm::CompletionRequest next = follow_up(**made, hostile(rng), hostile(rng));
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(next)));
-    const ToolUse use{{llm::Tool::search, llm::FindBy::text, hostile(rng), {}},
-                      tool_text(hostile(rng))};
+    ToolUse use;
+    use.call.what = hostile(rng);
+    use.result = tool_text(hostile(rng));
     const llm::CompletionRequest tool = go_on(**made, hostile(rng), use, 1);
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(tool)));
     EXPECT_EQ(headings(tool.messages[2].text), std::vector<std::string>());
