@@ -95,7 +95,7 @@ TEST_F(KnowledgeTools, SearchIsForTheTarget) {
 }
 
 TEST_F(KnowledgeTools, FindGivesLinesOrPaths) {
-  const std::string line = "guidance/rows.md:5: Keep partial sums in registers.\n";
+  const std::string line = "guidance/rows.md:6: Keep partial sums in registers.\n";
   EXPECT_EQ(ask(Tool::find, "PARTIAL sums"), line);
   EXPECT_EQ(ask(Tool::find, "partial +sums", FindBy::regex), line);
   EXPECT_EQ(ask(Tool::find, "guid", FindBy::path), "guidance/rows.md: Row reductions\n");

@@ -105,6 +105,7 @@ class Engine {
   std::deque<FollowUp>::iterator next_follow_up();
   Result<Asked> continued(Asked& before, const FollowUp& next);
   Result<ToolUse> use_tool(const FollowUp& next) const;
+  static void go_on_from(const Asked& before, bool tool, Asked& asked);
   Result<bool> ask_new();
   Result<bool> ask_about(const Selection& selection, const Rng& rng);
   Result<void> send(Asked asked);
@@ -133,7 +134,6 @@ class Engine {
   Result<std::vector<AnswerAgain>> recall_exchanges(RunId run);
   Result<void> restore_exchanges(const std::vector<AnswerAgain>& answers);
   Asked asked_again(const PromptRow& row) const;
-  static void go_on_from(const Asked& before, bool tool, Asked& asked);
   Result<const ModelTask*> task_of(Asked& asked) const;
   Result<Scope> scope() const;
   RunDescription describe() const;

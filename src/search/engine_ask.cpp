@@ -16,7 +16,8 @@ namespace {
 
 // Selections tried before giving up until something has changed.
 constexpr int kTriesMax = 6;
-// Answers that bring no kernel cost no step, but a run must end. Tools have a limit of their own.
+// Answers that bring no kernel cost no step, but a run must end. A conversation that has begun goes
+// on: it has limits of its own, and tools do not count.
 constexpr int64_t kAsksPerStep = 4;
 // The same question gets another answer from most models, but not for ever.
 constexpr int kSamePromptMax = 3;
@@ -39,11 +40,12 @@ Result<void> Engine::ask() {
   if (model_arms_.empty()) return {};
   const auto in_flight_max = static_cast<size_t>(options_.models.calls);
   const auto asks_max = static_cast<size_t>(kAsksPerStep * options_.steps);
-  while (unanswered_.size() < in_flight_max && asked_.size() - tools_used_ < asks_max &&
+  while (unanswered_.size() < in_flight_max &&
          fresh_proposed_ + static_cast<int64_t>(unanswered_.size() + candidates_.size()) <
              options_.steps &&
          !dependencies_.stop.stop_requested()) {
     if (TRY(ask_follow_up())) continue;
+    if (asked_.size() - tools_used_ >= asks_max) return {};
     if (!allows(JournalKind::prompt, false) || unaskable_at_ == journal_size()) return {};
     if (TRY(ask_new())) continue;
     unaskable_at_ = journal_size();

@@ -41,8 +41,12 @@ llm::CompletionRequest GenesTasks::follow_up(const ModelTask& task, std::string_
 }
 
 Result<ToolUse> GenesTasks::use(const llm::ToolCall& call) const {
-  if (recorded_ != nullptr) return ToolUse{call, TRY(recorded_->use(call))};
-  return ToolUse{call, fmt::format("use {} of {}", ++uses_, enum_name(call.tool))};
+  ToolUse use;
+  use.call = call;
+  use.result = recorded_ != nullptr
+                   ? TRY(recorded_->use(call))
+                   : fmt::format("use {} of {}", ++uses_, enum_name(call.tool));
+  return use;
 }
 
 llm::CompletionRequest GenesTasks::go_on(const ModelTask& task, std::string_view answer,

@@ -133,8 +133,8 @@ TEST(ModelRun, ToolsAreUsedBeforeTheKernelAndCostNoStep) {
     EXPECT_EQ(exchanges[1].answers[0].fault, "asked for compile");
     EXPECT_EQ(exchanges[5].answers[0].fault, "");
     const Json ground = *parse_json(exchanges[1].prompt.ground);
-    EXPECT_EQ(ground["tool"]["query"], "genes");
-    const std::string gave = ground["result"];
+    EXPECT_EQ(ground["tool"]["query"].get<std::string>(), "genes");
+    const auto gave = ground["result"].get<std::string>();
     EXPECT_NE(exchanges[1].prompt.request.find(gave), std::string::npos);
     EXPECT_NE(exchanges[5].prompt.request.find(gave), std::string::npos);
     EXPECT_NE(exchanges[5].prompt.request.find(", 1 left"), std::string::npos);

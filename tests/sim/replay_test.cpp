@@ -137,7 +137,7 @@ TEST(Replay, AConversationThatIsCutAtAnyInsertGoesOnWhereItWas) {
   options.models.calls = 1;
   bool cut = true;
   int64_t cuts = 0;
-  for (int64_t moment = 3; cut; ++moment) {  // the problem's row and the run's come first
+  for (int64_t moment = 1; cut; ++moment) {
     SCOPED_TRACE(fmt::format("cut off at insert {}", moment));
     const auto store = make_memory_store();
     cut = false;
@@ -169,7 +169,7 @@ TEST(Replay, AConversationThatIsCutAtAnyInsertGoesOnWhereItWas) {
     const auto report = play(*export_run(it.world.graph, run));
     ASSERT_TRUE(report) << report.error().to_string();
   }
-  EXPECT_GE(cuts, 9) << "four prompts, four answers and a node";
+  EXPECT_GE(cuts, 10) << "four prompts, four answers, a node and its evaluation";
 }
 
 TEST(Replay, TakesWhatAToolGaveFromTheRecording) {

@@ -42,8 +42,9 @@ Json encode(const ToolUse& use) {
 Result<ToolUse> decode_tool_use(const Json& json) {
   Fields fields = TRY(Fields::of(json, "what a tool gave"));
   const Json call = TRY(fields.get<Json>("tool"));
-  ToolUse use{TRY(llm::parse_tool_call(dump_json(call)).context("a tool that was used")),
-              TRY(fields.get<std::string>("result"))};
+  ToolUse use;
+  use.call = TRY(llm::parse_tool_call(dump_json(call)).context("a tool that was used"));
+  use.result = TRY(fields.get<std::string>("result"));
   TRY(fields.finish());
   return use;
 }

@@ -308,7 +308,11 @@ TEST_F(Prompt, WhatAToolGaveIsCutOnceAndReadBackTheSame) {
   EXPECT_EQ(tool_text(cut), cut);
   const std::string hostile = tool_text("\xFF\x01 ```\n");
   EXPECT_EQ(tool_text(hostile), hostile);
-  const ToolUse use{{llm::Tool::find, llm::FindBy::regex, "a+", {}}, hostile};
+  ToolUse use;
+  use.call.tool = llm::Tool::find;
+  use.call.by = llm::FindBy::regex;
+  use.call.what = "a+";
+  use.result = hostile;
   const ToolUse back = *decode_tool_use(*parse_json(dump_json(encode(use))));
   EXPECT_EQ(back.call, use.call);
   EXPECT_EQ(back.result, use.result);

@@ -28,7 +28,10 @@ class PromptedTasks final : public ModelTasks {
   }
   Result<ToolUse> use(const llm::ToolCall& call) const override {
     KE_ASSERT(options_.ground != nullptr);  // or no contract would allow for tools
-    return ToolUse{call, tool_text(TRY(options_.ground->use(call)))};
+    ToolUse use;
+    use.call = call;
+    use.result = tool_text(TRY(options_.ground->use(call)));
+    return use;
   }
   llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
                                int left) const override {
