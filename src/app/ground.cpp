@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/knowledge.hpp"
+#include "app/tools.hpp"
 #include "knowledge/deep_search.hpp"
 #include "propose/model/task.hpp"
 
@@ -59,6 +60,13 @@ class WorkspaceGround final : public GroundSource {
           {one.document->path, one.document->title, one.document->body, one.reason});
     }
     return documents;
+  }
+
+  Result<std::string> use(const llm::ToolCall& call) override {
+    if (!llm::takes_source(call.tool)) return knowledge_text(library_, target_, call);
+    if (evaluator_ == nullptr) return std::string("There is no compiler here.\n");
+    return call.tool == llm::Tool::compile ? compile_text(*evaluator_, call.source)
+                                           : profile_text(*evaluator_, call.source);
   }
 
  private:

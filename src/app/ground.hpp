@@ -12,7 +12,8 @@
 
 namespace ke::app {
 
-// `evaluator` may be null (then there are no profiles), and must outlive what is returned.
+// `evaluator` may be null (then no kernel is profiled or compiled), and must outlive what is
+// returned.
 std::unique_ptr<GroundSource> workspace_ground(const std::filesystem::path& workspace,
                                                std::string target, Evaluator* evaluator);
 

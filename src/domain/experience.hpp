@@ -91,7 +91,7 @@ struct PromptRow {
   RunId run;
   int64_t step = 0;      // nodes of the run at that moment
   int64_t consumed = 0;  // results the run had taken into account by then
-  PromptId follows;      // the prompt whose answer had a fault: the conversation goes on
+  PromptId follows;      // the prompt whose answer had a fault, or asked for a tool
   std::string style;     // the proposer: "llm", "strategist"
   std::string model;     // "openai:NAME"
   NodeKind kind = NodeKind::draft;
@@ -101,7 +101,7 @@ struct PromptRow {
   Digest stable_digest;
   std::string stable;    // the part that many prompts share; stores keep it once
   std::string request;   // JSON of the rest: messages and options
-  std::string ground;    // JSON of what else it draws on; empty for one that follows another
+  std::string ground;    // JSON of what else it draws on; empty for one that follows a fault
 };
 
 // What came back: an answer, or why there was none. A prompt with a row here is never asked again.

@@ -59,6 +59,12 @@ bool holds(const Segment& segment, const AnswerContract& contract) {
   return segment.text.find(contract.entry) != std::string::npos;
 }
 
+// Information behind a fence may say more than the language.
+bool asks_for_tool(const Segment& segment, const AnswerContract& contract) {
+  const std::string_view info = segment.info;
+  return contract.tools && segment.fenced && info.substr(0, info.find_first_of(" \t")) == "tool";
+}
+
 // What a stretch of the answer is good for; nothing for prose and for blocks of other things.
 std::optional<AnswerForm> form_of(const Segment& segment, const AnswerContract& contract) {
   if (contract.plans && segment.fenced && looks_like_json(segment)) return AnswerForm::plan;
@@ -181,7 +187,55 @@ std::optional<AnswerResult> read_bare(const std::vector<Segment>& segments, Fini
 }
 
 AnswerResult read_segments(const std::vector<Segment>& segments, FinishReason finish,
+                           const AnswerContract& contract);
+
+// The one tool that the answer asks for, with the kernel it is for.
+AnswerResult read_tool(const std::vector<Segment>& segments, FinishReason finish,
+                       const AnswerContract& contract) {
+  std::vector<Segment> calls, others;
+  for (const Segment& segment : segments) {
+    (asks_for_tool(segment, contract) ? calls : others).push_back(segment);
+  }
+  if (calls.size() > 1) {
+    return problem(AnswerFault::bad_tool,
+                   fmt::format("The answer holds {} tool blocks; use one tool, and wait for what "
+                               "it gives.",
+                               calls.size()));
+  }
+  if (!calls[0].complete && finish != FinishReason::stop) {
+    return problem(AnswerFault::cut_off,
+                   "The answer ended before its tool block did; write less prose.");
+  }
+  Result<ToolCall> call = parse_tool_call(calls[0].text);
+  if (!call) {
+    return problem(AnswerFault::bad_tool,
+                   fmt::format("The tool block cannot be used: {}. Write one JSON object in it, as "
+                               "the list of tools shows.",
+                               call.error().message));
+  }
+  if (takes_source(call->tool)) {
+    AnswerContract plain = contract;
+    plain.tools = plain.plans = false;
+    AnswerResult source = read_segments(others, finish, plain);
+    if (!source) {
+      return problem(source.error().fault,
+                     fmt::format("The tool {} needs a kernel in the same answer. {}",
+                                 enum_name(call->tool), source.error().sentence));
+    }
+    call->source = std::move(source->source);
+  }
+  Answer answer;
+  answer.form = AnswerForm::tool;
+  answer.tool = std::move(*call);
+  return answer;
+}
+
+AnswerResult read_segments(const std::vector<Segment>& segments, FinishReason finish,
                            const AnswerContract& contract) {
+  if (std::ranges::any_of(segments,
+                          [&](const Segment& s) { return asks_for_tool(s, contract); })) {
+    return read_tool(segments, finish, contract);
+  }
   if (std::optional<AnswerResult> bare = read_bare(segments, finish, contract)) return *bare;
   const Segment* last = nullptr;
   for (const Segment& segment : segments) {
@@ -227,6 +281,7 @@ struct AnswerStream::State {
   size_t read = 0;  // of the text: up to the last whole line
   int attempt = 0;
   SegmentScanner scanner;
+  bool tool = false;  // a tool block has begun
 };
 
 AnswerStream::AnswerStream(AnswerContract contract) : state_(std::make_unique<State>()) {
@@ -239,18 +294,23 @@ AnswerStream::~AnswerStream() = default;
 std::optional<Answer> AnswerStream::feed(const Delta& delta) {
   if (delta.attempt != state_->attempt) {
     AnswerContract contract = std::move(state_->contract);
-    *state_ = State{std::move(contract), {}, 0, delta.attempt, {}};
+    *state_ = State{std::move(contract), {}, 0, delta.attempt, {}, false};
   }
   state_->text.append(delta.text);
   std::optional<Answer> found;
   const size_t in_delta = delta.text.rfind('\n');
-  if (in_delta == std::string_view::npos) return found;
+  if (in_delta == std::string_view::npos || state_->tool) return found;
   const size_t whole = state_->text.size() - delta.text.size() + in_delta;
   std::string_view rest = std::string_view(state_->text).substr(0, whole + 1);
   rest.remove_prefix(state_->read);
   state_->read = whole + 1;
   while (!rest.empty()) {
-    if (!state_->scanner.take(next_line(rest))) continue;
+    if (!state_->scanner.take(next_line(rest))) {
+      const Segment* open = state_->scanner.open();
+      state_->tool = open != nullptr && asks_for_tool(*open, state_->contract);
+      if (state_->tool) return std::nullopt;
+      continue;
+    }
     const Segment& block = state_->scanner.last();
     const std::optional<AnswerForm> form = form_of(block, state_->contract);
     if (form != AnswerForm::source && form != AnswerForm::plan) continue;

@@ -28,6 +28,8 @@ class SegmentScanner {
 
   const std::vector<Segment>& segments() const { return segments_; }
   const Segment& last() const { return segments_.back(); }
+  // The fenced block that the lines so far are inside of, as far as it was read; else null.
+  const Segment* open() const { return fence_length_ == 0 ? nullptr : &current_; }
 
  private:
   void close_segment(bool complete);

@@ -27,6 +27,8 @@ std::vector<std::string> seeds() {
           "+constexpr int N = 5;\n \n",
           "```diff\n@@ -0,0 +1 @@\n+int ke_launch();\n```\n",
           "```json\n{\"kernels\": [{\"tile\": [8, 16]}]}\n```\n",
+          "First.\n```tool\n{\"tool\": \"compile\"}\n```\n```cpp\n" + kBase + "```\n",
+          "```tool\n{\"tool\": \"find\", \"regex\": \"ke_[a-z]+\"}\n```\n",
           "1. a\n   ```cpp\n   int ke_launch();\n   ```\n2. b\n~~~\nint ke_launch(int);\n~~~\n"};
 }
 
@@ -35,6 +37,7 @@ const std::vector<std::string>& tokens() {
       "```",     "```\n", "\n```\n", "~~~\n",  "<<<<<<< SEARCH\n", "=======\n", ">>>>>>> REPLACE\n",
       "@@",      "@@ -1 +1 @@\n",    "--- a\n+++ b\n",  "+",  "-",  " ",  "\n",  "\r\n", "\r",
       "ke_launch", "{",   "[",       "\"",     "\\",               std::string(1, '\0'),
+      "```tool\n", "{\"tool\": \"compile\"}\n", "\"tool\"", "\"profile\"", "\"search\"", "tool",
       "\xFF",    "\xEF\xBB\xBF",     "@@ -99999999999999999999,1 +1 @@\n", "diff --git\n", "\t"};
   return all;
 }
@@ -58,6 +61,14 @@ std::string mutated(std::string text, Rng& rng) {
   return text;
 }
 
+void check_source(const std::string& source, const AnswerContract& contract) {
+  EXPECT_FALSE(is_blank(source));
+  EXPECT_NE(source.find(contract.entry), std::string::npos);
+  EXPECT_EQ(source.find('\0'), std::string::npos);
+  EXPECT_NE(source, contract.base);
+  EXPECT_LE(static_cast<int64_t>(source.size()), contract.source_bytes_max);
+}
+
 void check(const AnswerResult& result, const AnswerContract& contract) {
   if (!result) {
     EXPECT_FALSE(result.error().sentence.empty());
@@ -68,18 +79,24 @@ void check(const AnswerResult& result, const AnswerContract& contract) {
     EXPECT_GT(result->plan.size(), 2U);
     return;
   }
+  if (result->form == AnswerForm::tool) {
+    EXPECT_TRUE(contract.tools && result->tool);
+    EXPECT_EQ(result->source + result->plan, "");
+    EXPECT_EQ(takes_source(result->tool->tool), !result->tool->source.empty());
+    EXPECT_EQ(takes_source(result->tool->tool), result->tool->what.empty());
+    if (takes_source(result->tool->tool)) check_source(result->tool->source, contract);
+    return;
+  }
+  EXPECT_FALSE(result->tool);
   EXPECT_TRUE(contract.sources);
-  EXPECT_FALSE(is_blank(result->source));
-  EXPECT_NE(result->source.find(contract.entry), std::string::npos);
-  EXPECT_EQ(result->source.find('\0'), std::string::npos);
-  EXPECT_NE(result->source, contract.base);
-  EXPECT_LE(static_cast<int64_t>(result->source.size()), contract.source_bytes_max);
+  check_source(result->source, contract);
 }
 
 void try_one(const std::string& text, Rng& rng) {
   AnswerContract contract;
   contract.sources = rng.chance(0.9);
   contract.plans = rng.chance(0.5);
+  contract.tools = rng.chance(0.7);
   if (rng.chance(0.7)) contract.base = kBase + "// before\n";
   contract.source_bytes_max = 4000;
   const auto finish = static_cast<FinishReason>(rng.below(4));
@@ -90,12 +107,16 @@ void try_one(const std::string& text, Rng& rng) {
   while (!rest.empty()) {
     const auto count = static_cast<size_t>(1 + rng.below(30));
     const auto early = stream.feed({rest.substr(0, count)});
-    if (early) check(*early, contract);
+    if (early) {
+      check(*early, contract);
+      EXPECT_FALSE(early->tool) << "tools wait for the end";
+    }
     rest.remove_prefix(std::min(count, rest.size()));
   }
   const AnswerResult streamed = stream.finish(finish);
   ASSERT_EQ(streamed.has_value(), whole.has_value());
   EXPECT_EQ(streamed ? streamed->source : "", whole ? whole->source : "");
+  EXPECT_EQ(streamed ? streamed->tool : std::nullopt, whole ? whole->tool : std::nullopt);
 }
 
 TEST(AnswerFuzz, NothingCrashesOrIsAcceptedEmpty) {

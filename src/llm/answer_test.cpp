@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "base/json.hpp"
+
 namespace ke::llm {
 namespace {
 
@@ -249,6 +251,129 @@ TEST(Answer, CutsTheNoteBetweenCharacters) {
   for (int i = 0; i < 150; ++i) prose += "\xC3\xA9";
   EXPECT_EQ(parsed(prose + "x\n" + fenced(kKernel)).note, prose.substr(0, 200));
   EXPECT_EQ(parsed("a" + prose + "\n" + fenced(kKernel)).note, "a" + prose.substr(0, 198));
+}
+
+// --- Tools --------------------------------------------------------------------------------------
+
+AnswerContract with_tools() {
+  AnswerContract contract = editing();
+  contract.tools = true;
+  return contract;
+}
+
+std::string tool(const std::string& json) { return fenced(json + "\n", "tool"); }
+
+const std::string kEdit =
+    "<<<<<<< SEARCH\nconstexpr int N = 4;\n=======\nconstexpr int N = 8;\n>>>>>>> REPLACE\n";
+
+TEST(AnswerTool, IsReadWithWhatItAsksFor) {
+  struct Case {
+    std::string json;
+    Tool tool;
+    std::string what;
+    FindBy by = FindBy::text;
+  };
+  const Case cases[] = {
+      {R"({"tool": "search", "query": "wide rows"})", Tool::search, "wide rows"},
+      {R"({"tool": "find", "text": "_mm256"})", Tool::find, "_mm256"},
+      {R"({"tool": "find", "regex": "a+b"})", Tool::find, "a+b", FindBy::regex},
+      {R"({"tool": "find", "path": "guidance/"})", Tool::find, "guidance/", FindBy::path},
+      {R"({"path": "guidance/x.md", "tool": "read"})", Tool::read, "guidance/x.md"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.json);
+    const Answer answer = parsed("First I look.\n" + tool(c.json), with_tools());
+    EXPECT_EQ(answer.form, AnswerForm::tool);
+    EXPECT_EQ(answer.note, "First I look.");
+    EXPECT_EQ(answer.source, "");
+    ASSERT_TRUE(answer.tool);
+    EXPECT_EQ(*answer.tool, (ToolCall{c.tool, c.by, c.what, {}}));
+    EXPECT_EQ(*parse_tool_call(dump_json(encode(*answer.tool))), *answer.tool);
+  }
+}
+
+TEST(AnswerTool, TakesTheKernelInAnyFormFromTheSameAnswer) {
+  const std::string second = "int ke_launch() { return 2; }\n";
+  const std::string compile = tool(R"({"tool": "compile"})");
+  const std::string diff = "@@ -2 +2 @@\n-constexpr int N = 4;\n+constexpr int N = 8;\n";
+  for (const std::string& text : {compile + fenced(second), fenced(second) + compile}) {
+    const Answer answer = parsed(text, with_tools());
+    EXPECT_EQ(answer.tool->tool, Tool::compile);
+    EXPECT_EQ(answer.tool->source, second);
+  }
+  for (const std::string& text : {fenced(kEdit), fenced(diff, "diff")}) {
+    const Answer answer = parsed(tool(R"({"tool": "profile"})") + text, with_tools());
+    EXPECT_EQ(answer.form, AnswerForm::tool);
+    EXPECT_NE(answer.tool->source.find("N = 8"), std::string::npos);
+  }
+  const Answer searched = parsed(tool(R"({"tool": "search", "query": "x"})") + fenced(second),
+                                 with_tools());
+  EXPECT_EQ(searched.tool->source, "") << "a kernel that the tool does not take is not read";
+}
+
+TEST(AnswerTool, IsNeverASourceNorPartOfOne) {
+  const std::string call = tool(R"({"tool": "search", "query": "ke_launch <<<<<<< SEARCH @@"})");
+  EXPECT_EQ(parsed(call + fenced(kKernel), with_tools()).form, AnswerForm::tool);
+  EXPECT_EQ(parsed(fenced(kEdit) + call, with_tools()).form, AnswerForm::tool);
+  // Where there are no tools it is a block like any other of another language.
+  EXPECT_EQ(parsed(tool(R"({"tool": "compile"})") + fenced(kEdit), editing()).form,
+            AnswerForm::edits);
+}
+
+TEST(AnswerTool, EveryRefusalIsTypedAndSaysWhatToDo) {
+  struct Case {
+    std::string text;
+    AnswerFault fault;
+    std::string word;
+    FinishReason finish = FinishReason::stop;
+  };
+  const std::string search = tool(R"({"tool": "search", "query": "x"})");
+  const Case cases[] = {
+      {tool("{\"tool\": "), bad_tool, "JSON"},
+      {tool("[]"), bad_tool, "not a JSON object"},
+      {tool(std::string(3000, '[')), bad_tool, "JSON"},
+      {tool(std::string(5000, ' ')), bad_tool, "5001 bytes"},
+      {tool(R"({"query": "x"})"), bad_tool, "tool"},
+      {tool(R"({"tool": 1})"), bad_tool, "wrong type"},
+      {tool(R"({"tool": "run"})"), bad_tool, "compile, profile, search, find, read"},
+      {tool(R"({"tool": "search"})"), bad_tool, "query"},
+      {tool(R"({"tool": "search", "query": " "})"), bad_tool, "empty"},
+      {tool(R"({"tool": "search", "query": "a\nb"})"), bad_tool, "line"},
+      {tool(R"({"tool": "search", "query": "a\u0000b"})"), bad_tool, "line"},
+      {tool("{\"tool\": \"search\", \"query\": \"" + std::string(600, 'x') + "\"}"), bad_tool,
+       "500"},
+      {tool(R"({"tool": "search", "query": "x", "limit": 9})"), bad_tool, "field"},
+      {tool(R"({"tool": "find"})"), bad_tool, "one of"},
+      {tool(R"({"tool": "find", "text": "a", "path": "b"})"), bad_tool, "one of"},
+      {search + search, bad_tool, "2 tool blocks"},
+      {"```tool\n{\"tool\": \"compile\"", cut_off, "tool block", FinishReason::length},
+      {tool(R"({"tool": "compile"})"), nothing_usable, "needs a kernel"},
+      {tool(R"({"tool": "compile"})") + fenced("int main() {}\n"), lacks_entry, "ke_launch"},
+      {tool(R"({"tool": "profile"})") + fenced(kKernel), unchanged, "needs a kernel"},
+      {tool(R"({"tool": "compile"})") + "```cpp\nint ke_launch() {", cut_off, "needs a kernel",
+       FinishReason::length},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text.substr(0, 80));
+    const AnswerProblem problem = refused(c.text, with_tools(), c.finish);
+    EXPECT_EQ(problem.fault, c.fault) << enum_name(problem.fault);
+    EXPECT_NE(problem.sentence.find(c.word), std::string::npos) << problem.sentence;
+  }
+}
+
+TEST(AnswerStream, HandsOverNothingOnceAToolBlockHasBegun) {
+  const std::string call = tool(R"({"tool": "compile"})"), source = "int ke_launch(int a);\n";
+  for (const size_t step : {size_t{1}, size_t{1000}}) {
+    AnswerStream stream(with_tools());
+    const std::string text = "So:\n" + call + fenced(source) + "Then.\n";
+    for (size_t i = 0; i < text.size(); i += step) {
+      EXPECT_FALSE(stream.feed({std::string_view(text).substr(i, step)})) << i;
+    }
+    EXPECT_EQ(stream.finish(FinishReason::stop)->tool->source, source);
+  }
+  AnswerStream late(with_tools());
+  EXPECT_FALSE(late.feed({fenced(source) + "```tool\n"})) << "in one delta";
+  EXPECT_TRUE(late.feed({fenced(source), 1})) << "another attempt begins anew";
 }
 
 TEST(AnswerStream, HandsOverABlockWhenItsFenceCloses) {

@@ -57,6 +57,8 @@ class Engine {
     Selection selection;
     int arm = 0;                    // in model_arms_
     std::optional<ModelTask> task;  // made again when it is needed after a restore
+    int tools = 0;                  // used in the conversation so far
+    bool faulted = false;           // a fault was followed up in the conversation
     bool early = false;             // a block of the answer has been taken already
     Nanoseconds early_after{0};     // when
   };
@@ -69,6 +71,7 @@ class Engine {
     PromptId prompt;
     std::string answer;
     std::string fault;
+    std::optional<llm::ToolCall> call;  // what the answer asked for instead
   };
 
   Engine(const SearchDependencies& dependencies, const SearchOptions& options);
@@ -99,6 +102,10 @@ class Engine {
   void use_models(std::vector<ModelArm> arms);
   Result<void> ask();
   Result<bool> ask_follow_up();
+  std::deque<FollowUp>::iterator next_follow_up();
+  Result<Asked> continued(Asked& before, const FollowUp& next);
+  Result<ToolUse> use_tool(const FollowUp& next) const;
+  static void go_on_from(const Asked& before, bool tool, Asked& asked);
   Result<bool> ask_new();
   Result<bool> ask_about(const Selection& selection, const Rng& rng);
   Result<void> send(Asked asked);
@@ -110,7 +117,7 @@ class Engine {
   // --- engine_answers.cpp: what comes of it
   Result<void> take_answers(bool enter = true);
   Result<void> take(ModelEvent event);
-  // The sentence of what is wrong with the answer; empty when a candidate came of it.
+  // What is wrong with the answer, or which tool it asks for; empty when a candidate came of it.
   Result<std::string> read_answer(Asked& asked, const llm::Completion& completion, bool early);
   void charge(const Asked& asked, const llm::Outcome& outcome, double usd);
   void tell_answered(const Asked& asked, const ModelEvent& event, const std::string& fault);
@@ -158,6 +165,7 @@ class Engine {
   std::map<PromptId, Asked> asked_;
   std::set<PromptId> unanswered_;  // a call is in flight
   std::set<PromptId> followed_;    // has been followed up already
+  size_t tools_used_ = 0;          // prompts that say what a tool gave
   std::deque<Candidate> candidates_;
   std::deque<FollowUp> follow_ups_;
   std::vector<int> failures_;  // in a row, by model

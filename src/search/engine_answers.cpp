@@ -81,8 +81,8 @@ Result<void> Engine::take(ModelEvent event) {
   return {};
 }
 
-// Reads a kernel out of an answer and queues it. A fault is followed up within the conversation,
-// unless the conversation has been already, or a block of it was good.
+// Reads a kernel out of an answer and queues it, or the tool that it asks for. A fault is followed
+// up within the conversation, unless one has been already, or a block of the answer was good.
 Result<std::string> Engine::read_answer(Asked& asked, const llm::Completion& completion,
                                         bool early) {
   const ModelTask& task = *TRY(task_of(asked));
@@ -100,8 +100,18 @@ Result<std::string> Engine::read_answer(Asked& asked, const llm::Completion& com
     candidates_.push_back({asked.row.id, std::move(*read.proposal)});
     return std::string();
   }
-  if (!early && !asked.early && !asked.row.follows && !followed_.contains(asked.row.id)) {
-    follow_ups_.push_back({asked.row.id, completion.text, read.fault});
+  if (read.call && asked.tools < kToolCallsMax) {
+    read.fault = fmt::format("asked for {}", enum_name(read.call->tool));
+    if (!followed_.contains(asked.row.id)) {
+      follow_ups_.push_back({asked.row.id, completion.text, read.fault, std::move(read.call)});
+    }
+    return read.fault;
+  }
+  if (read.call) {
+    read.fault = fmt::format("All {} tools were used; write the kernel now.", kToolCallsMax);
+  }
+  if (!early && !asked.early && !asked.faulted && !followed_.contains(asked.row.id)) {
+    follow_ups_.push_back({asked.row.id, completion.text, read.fault, {}});
   }
   return read.fault;
 }

@@ -16,7 +16,8 @@ namespace {
 
 // Selections tried before giving up until something has changed.
 constexpr int kTriesMax = 6;
-// Answers that bring no kernel cost no step, but a run must end.
+// Answers that bring no kernel cost no step, but a run must end. A conversation that has begun goes
+// on: it has limits of its own, and tools do not count.
 constexpr int64_t kAsksPerStep = 4;
 // The same question gets another answer from most models, but not for ever.
 constexpr int kSamePromptMax = 3;
@@ -39,11 +40,12 @@ Result<void> Engine::ask() {
   if (model_arms_.empty()) return {};
   const auto in_flight_max = static_cast<size_t>(options_.models.calls);
   const auto asks_max = static_cast<size_t>(kAsksPerStep * options_.steps);
-  while (unanswered_.size() < in_flight_max && asked_.size() < asks_max &&
+  while (unanswered_.size() < in_flight_max &&
          fresh_proposed_ + static_cast<int64_t>(unanswered_.size() + candidates_.size()) <
              options_.steps &&
          !dependencies_.stop.stop_requested()) {
     if (TRY(ask_follow_up())) continue;
+    if (asked_.size() - tools_used_ >= asks_max) return {};
     if (!allows(JournalKind::prompt, false) || unaskable_at_ == journal_size()) return {};
     if (TRY(ask_new())) continue;
     unaskable_at_ = journal_size();
@@ -58,26 +60,64 @@ bool Engine::has_model(int model) const {
   return !ended && dependencies_.models->available(model);
 }
 
-// The conversation goes on after a fault, once.
+// The conversation goes on after a fault, once, and with what a tool gave.
 Result<bool> Engine::ask_follow_up() {
-  while (!follow_ups_.empty() && allows(JournalKind::prompt, true)) {
-    const FollowUp next = std::move(follow_ups_.front());
-    follow_ups_.pop_front();
+  while (allows(JournalKind::prompt, true)) {
+    const auto found = next_follow_up();
+    if (found == follow_ups_.end()) return false;
+    const FollowUp next = std::move(*found);
+    follow_ups_.erase(found);
     Asked& before = asked_.at(next.prompt);
     followed_.insert(next.prompt);
     if (!has_model(model_arms_[static_cast<size_t>(before.arm)].model)) continue;
-    Asked asked{.row = before.row,
-                .selection = before.selection,
-                .arm = before.arm,
-                .task = *TRY(task_of(before))};
-    asked.row.id = {};
-    asked.row.ground.clear();
-    asked.row.follows = next.prompt;
-    asked.task->request = dependencies_.tasks->follow_up(*asked.task, next.answer, next.fault);
-    TRY(send(std::move(asked)));
+    TRY(send(TRY(continued(before, next))));
     return true;
   }
   return false;
+}
+
+// The oldest. In a replay the one that was asked: a model that was away was not asked the others.
+std::deque<Engine::FollowUp>::iterator Engine::next_follow_up() {
+  if (!dependencies_.pace) return follow_ups_.begin();
+  return std::ranges::find(follow_ups_, dependencies_.pace->followed(), &FollowUp::prompt);
+}
+
+Result<Engine::Asked> Engine::continued(Asked& before, const FollowUp& next) {
+  Asked asked{.row = before.row,
+              .selection = before.selection,
+              .arm = before.arm,
+              .task = *TRY(task_of(before))};
+  go_on_from(before, next.call.has_value(), asked);
+  asked.row.id = {};
+  asked.row.ground.clear();
+  asked.row.follows = next.prompt;
+  const ModelTask& task = *asked.task;
+  if (!next.call) {
+    asked.task->request = dependencies_.tasks->follow_up(task, next.answer, next.fault);
+    return asked;
+  }
+  const ToolUse use = TRY(use_tool(next));
+  asked.row.ground = dump_json(encode(use));
+  asked.task->request =
+      dependencies_.tasks->go_on(task, next.answer, use, kToolCallsMax - asked.tools);
+  ++tools_used_;
+  return asked;
+}
+
+Result<ToolUse> Engine::use_tool(const FollowUp& next) const {
+  const Nanoseconds start = dependencies_.clock.now();
+  ToolUse use = TRY(dependencies_.tasks->use(*next.call));
+  const auto took =
+      std::chrono::duration_cast<Milliseconds>(dependencies_.clock.now() - start).count();
+  dependencies_.events.emit("model.tool", {{"prompt", next.prompt.value},
+                                           {"tool", enum_name(next.call->tool)},
+                                           {"took_ms", took}});
+  return use;
+}
+
+void Engine::go_on_from(const Asked& before, bool tool, Asked& asked) {
+  asked.tools = before.tools + (tool ? 1 : 0);
+  asked.faulted = before.faulted || !tool;
 }
 
 Result<bool> Engine::ask_new() {

@@ -136,8 +136,13 @@ Result<std::vector<Engine::AnswerAgain>> Engine::recall_exchanges(RunId run) {
   std::vector<AnswerAgain> answers;
   for (const ExchangeRow& exchange : TRY(dependencies_.graph.exchanges(run))) {
     const PromptRow& prompt = exchange.prompt;
-    asked_.emplace(prompt.id, asked_again(prompt));
-    if (prompt.follows) followed_.insert(prompt.follows);
+    Asked& asked = asked_.emplace(prompt.id, asked_again(prompt)).first->second;
+    if (prompt.follows) {
+      const bool tool = !prompt.ground.empty();
+      followed_.insert(prompt.follows);
+      go_on_from(asked_.at(prompt.follows), tool, asked);
+      if (tool) ++tools_used_;
+    }
     for (const AnswerRow& row : exchange.answers) {
       const Json json = TRY(parse_json(row.outcome));
       llm::Outcome outcome = TRY(llm::decode_outcome(json, prompt.model));

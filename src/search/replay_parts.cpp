@@ -201,7 +201,7 @@ Result<void> RecordedModels::wait(Milliseconds) { return broken_ ? *broken_ : cu
 
 Result<PromptGround> RecordedGround::ground() const {
   const PromptRow* prompt = cursor_.prompt();
-  if (!prompt || prompt->ground.empty()) return PromptGround();
+  if (!prompt || prompt->follows || prompt->ground.empty()) return PromptGround();
   return decode_prompt_ground(TRY(parse_json(prompt->ground)));
 }
 
@@ -212,6 +212,17 @@ Result<std::optional<KernelProfile>> RecordedGround::profile(const NodeRow&) {
 Result<std::vector<PromptDocument>> RecordedGround::documents(const ProposalContext&,
                                                               const Diagnosis&, int64_t) {
   return TRY(ground()).documents;
+}
+
+Result<std::string> RecordedGround::use(const llm::ToolCall&) {
+  const PromptRow* prompt = cursor_.prompt();
+  if (!prompt || !prompt->follows || prompt->ground.empty()) return std::string();
+  return TRY(decode_tool_use(TRY(parse_json(prompt->ground)))).result;
+}
+
+PromptId RecordedPace::followed() const {
+  const PromptRow* prompt = cursor_.prompt();
+  return prompt ? prompt->follows : PromptId();
 }
 
 bool RecordedPace::allows(JournalKind next, bool special) const {

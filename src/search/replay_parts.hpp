@@ -111,6 +111,7 @@ class RecordedGround final : public GroundSource {
   Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
                                                 const Diagnosis& diagnosis,
                                                 int64_t tokens_max) override;
+  Result<std::string> use(const llm::ToolCall& call) override;
 
  private:
   Result<PromptGround> ground() const;
@@ -121,6 +122,7 @@ class RecordedPace final : public Pace {
  public:
   explicit RecordedPace(const Cursor& cursor) : cursor_(cursor) {}
   bool allows(JournalKind next, bool special) const override;
+  PromptId followed() const override;
   std::vector<NodeId> spent_by(int64_t step) const override;
 
  private:

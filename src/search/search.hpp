@@ -128,7 +128,8 @@ struct SearchResult {
 // count}, run.finished {run, reason, best, speedup}. speedup and best are null when unknown.
 // With models: model.asked {prompt, model, style, kind}, model.early {prompt, after_ms},
 // model.answered {prompt, model, after_ms, saved_ms, tokens, usd, fault}: saved_ms by judging a
-// block early; model.cut {prompt}: the run ended while the model wrote on behind a good block;
+// block early; model.tool {prompt, tool, took_ms}: its answer asked for one, and it was used;
+// model.cut {prompt}: the run ended while the model wrote on behind a good block;
 // model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
 // models.away {message} when none can be asked and the embedded proposers go on alone.
 //

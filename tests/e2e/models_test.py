@@ -50,6 +50,40 @@ extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor
 '''
 
 
+# Searches, compiles something broken, reads a document, and answers: by what was said so far.
+CURIOUS = '''
+import pathlib, re, sys
+prompt = sys.stdin.read()
+used = prompt.count("\\nThe tool `")
+pathlib.Path(FOLDER, f"prompt{used}.md").write_text(prompt)
+kernel = """#include "kernelevolve/kernel.h"
+
+extern "C" int ke_launch(const ke_tensor* inputs, int32_t input_count, ke_tensor* outputs,
+                         int32_t output_count, ke_context* context) {
+  if (input_count != 1 || output_count != 1 || context == nullptr) return 1;
+  const float* x = static_cast<const float*>(inputs[0].data);
+  float* y = static_cast<float*>(outputs[0].data);
+  int64_t n = 1;
+  for (int32_t d = 0; d < inputs[0].ndim; ++d) n *= inputs[0].shape[d];
+  for (int64_t k = 0; k < n; ++k) y[k] = x[k] <= 0 ? 0.0f : x[k];
+  return 0;
+}
+"""
+if used == 0:
+    print('```tool\\n{"tool": "search", "query": "elementwise vector loads"}\\n```')
+elif used == 1:
+    print('```tool\\n{"tool": "compile"}\\n```\\n```cpp')
+    print(kernel.replace("return 0;", "return missing_name;") + "```")
+elif used == 2:
+    path = re.search(r"^([a-z_]+/[-a-z0-9]+[.]md): ", prompt, re.MULTILINE).group(1)
+    print('```tool\\n{"tool": "read", "path": "' + path + '"}\\n```')
+elif used == 3:
+    print('```tool\\n{"tool": "profile"}\\n```\\n```cpp\\n' + kernel + "```")
+else:
+    print("One plain loop.\\n```cpp\\n" + kernel + "```")
+'''
+
+
 class Models(Case):
     def setUp(self) -> None:
         super().setUp()
@@ -99,6 +133,33 @@ class Models(Case):
         run["prompts"][0]["request"]["messages"][0]["text"] = "Another question."
         (self.folder / "other.json").write_text(json.dumps(run))
         self.assert_refused(self.run_binary("replay", "other.json"), "prompt", "differs from line")
+
+    def test_a_model_uses_tools_before_it_writes_its_kernel(self) -> None:
+        path = self.folder / "curious.py"
+        path.write_text(CURIOUS.replace("FOLDER", repr(str(self.folder))))
+        result = self.run_json(
+            "optimize", "relu.py", "--steps", 1, "--seed", 1, "--proposers", "llm",
+            "--model", f"exec:{sys.executable} {path}", "--model-calls", 1,
+        )  # fmt: skip
+        self.assertEqual(result["verdict"], "accepted")
+        self.assertEqual(result["models"]["calls"], 5)
+        said = [(self.folder / f"prompt{used}.md").read_text() for used in range(5)]
+        self.assertIn("# Tools", said[0])
+        self.assertRegex(said[1], r"(?m)^[a-z_]+/[-a-z0-9]+\.md: ")
+        self.assertIn("missing_name", said[2])
+        self.assertIn("compile_error: it does not compile", said[2])
+        self.assertTrue(said[3].startswith(said[2].rstrip()), "the conversation goes on")
+        self.assertIn("cycles_per_iteration: ", said[4])
+        self.assertNotIn(str(self.folder), said[4])
+        run = self.exported()
+        self.assertEqual([prompt["ground"]["tool"]["tool"] for prompt in run["prompts"][1:]],
+                         ["search", "compile", "read", "profile"])  # fmt: skip
+        faults = [prompt["answers"][-1]["fault"] for prompt in run["prompts"]]
+        self.assertEqual(faults, ["asked for search", "asked for compile", "asked for read",
+                                  "asked for profile", ""])  # fmt: skip
+        self.assertEqual(len(run["nodes"]), 1, "what was compiled only is no node")
+        replayed = self.run_json("replay", "run.json")
+        self.assertEqual(replayed["prompts"], 5)
 
     def test_a_mailbox_is_answered_by_hand(self) -> None:
         self.script()

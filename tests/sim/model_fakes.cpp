@@ -9,6 +9,7 @@ Result<std::optional<ModelTask>> GenesTasks::make(const ProposalContext& context
                                                   std::optional<int64_t> tokens_max) const {
   ModelTask task{.style = style, .kind = context.kind, .memory = context.memory};
   task.contract.entry = "genes";
+  task.contract.tools = true;
   const size_t nodes = TRY(context.graph.nodes(context.run, false)).size();
   std::string text = fmt::format("{} of {} nodes", enum_name(context.kind), nodes);
   if (tokens_max) text += fmt::format(" in {} tokens", *tokens_max);
@@ -24,6 +25,7 @@ Result<std::optional<ModelTask>> GenesTasks::make(const ProposalContext& context
 Result<ModelProposal> GenesTasks::proposal(const ProposalContext&, const ModelTask& task,
                                            const llm::AnswerResult& answer) const {
   if (!answer) return ModelProposal{{}, answer.error().sentence};
+  if (answer->tool) return ModelProposal{{}, {}, answer->tool};
   std::string source = answer->source.substr(0, answer->source.find_last_not_of(" \n") + 1);
   return ModelProposal{
       Proposal{.source = std::move(source), .plan = {}, .parents = task.parents, .note = "told"},
@@ -35,6 +37,23 @@ llm::CompletionRequest GenesTasks::follow_up(const ModelTask& task, std::string_
   llm::CompletionRequest request = task.request;
   request.messages.push_back({llm::Role::assistant, std::string(answer)});
   request.messages.push_back({llm::Role::user, std::string(fault)});
+  return request;
+}
+
+Result<ToolUse> GenesTasks::use(const llm::ToolCall& call) const {
+  ToolUse use;
+  use.call = call;
+  use.result = recorded_ != nullptr
+                   ? TRY(recorded_->use(call))
+                   : fmt::format("use {} of {}", ++uses_, enum_name(call.tool));
+  return use;
+}
+
+llm::CompletionRequest GenesTasks::go_on(const ModelTask& task, std::string_view answer,
+                                         const ToolUse& use, int left) const {
+  llm::CompletionRequest request = task.request;
+  request.messages.push_back({llm::Role::assistant, std::string(answer)});
+  request.messages.push_back({llm::Role::user, fmt::format("{}, {} left", use.result, left)});
   return request;
 }
 
@@ -63,6 +82,14 @@ llm::Outcome say(std::string text) {
 }
 
 std::string block(const Genes& genes) { return "Here:\n```\n" + print_genes(genes) + "\n```\n"; }
+
+llm::Outcome ask_search() {
+  return say("Let me look.\n```tool\n{\"tool\": \"search\", \"query\": \"genes\"}\n```\n");
+}
+
+llm::Outcome ask_compile(const Genes& genes) {
+  return say("Let me try.\n```tool\n{\"tool\": \"compile\"}\n```\n" + block(genes));
+}
 
 llm::Outcome answer_of(const Call& call) {
   Rng rng = Rng(static_cast<uint64_t>(call.number)).split(llm::prompt_digest(call.request).hex());

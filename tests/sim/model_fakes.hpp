@@ -13,15 +13,25 @@
 
 namespace ke::sim {
 
-// The prompt tells how many nodes there are, and the genes of the parents.
+// The prompt tells how many nodes there are, and the genes of the parents. Tools give another text
+// every time, unless a recording says what they gave.
 class GenesTasks final : public ModelTasks {
  public:
+  explicit GenesTasks(GroundSource* recorded = nullptr) : recorded_(recorded) {}
+
   Result<std::optional<ModelTask>> make(const ProposalContext& context, ModelStyle style,
                                         std::optional<int64_t> tokens_max) const override;
   Result<ModelProposal> proposal(const ProposalContext& context, const ModelTask& task,
                                  const llm::AnswerResult& answer) const override;
   llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                    std::string_view fault) const override;
+  Result<ToolUse> use(const llm::ToolCall& call) const override;
+  llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
+                               int left) const override;
+
+ private:
+  GroundSource* recorded_;
+  mutable int64_t uses_ = 0;
 };
 
 struct Call {
@@ -51,6 +61,9 @@ class ScriptedProvider final : public llm::Provider {
 
 llm::Outcome say(std::string text);
 std::string block(const Genes& genes);
+// An answer that asks for a tool: a search, or whether these genes compile.
+llm::Outcome ask_search();
+llm::Outcome ask_compile(const Genes& genes);
 // Another kernel for every call, mostly a good one.
 llm::Outcome answer_of(const Call& call);
 

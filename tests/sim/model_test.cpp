@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <thread>
 
+#include "base/json.hpp"
 #include "llm/budget.hpp"
 #include "model_fakes.hpp"
 
@@ -93,6 +95,102 @@ TEST(ModelRun, AFaultIsFollowedUpOnceInItsConversation) {
         << "the next prompt explains the fault";
   }
   EXPECT_GE(follow_ups, 6);
+}
+
+constexpr Genes kTried = {0, 0, 0, 0, 0, 0};
+
+// Prompts by the first of their conversation, in order.
+std::map<PromptId, std::vector<ExchangeRow>> conversations(const GraphReader& graph, RunId run) {
+  std::map<PromptId, std::vector<ExchangeRow>> all;
+  std::map<PromptId, PromptId> first;
+  const std::vector<ExchangeRow> exchanges = *graph.exchanges(run);
+  for (const ExchangeRow& exchange : exchanges) {
+    const PromptRow& row = exchange.prompt;
+    first[row.id] = row.follows ? first.at(row.follows) : row.id;
+    all[first[row.id]].push_back(exchange);
+  }
+  return all;
+}
+
+TEST(ModelRun, ToolsAreUsedBeforeTheKernelAndCostNoStep) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call& call) {
+    const size_t messages = call.request.messages.size();
+    if (messages == 1) return ask_search();
+    return messages < 11 ? ask_compile(kTried) : answer_of(call);
+  });
+  const auto result = search(it.dependencies(), model_options(6, {"llm"}));
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->evaluated, 6) << "five tools a kernel leave all steps to kernels";
+  const std::vector<std::string> screened = it.world.evaluator.screened();
+  EXPECT_EQ(std::ranges::count(screened, print_genes(kTried)), 0) << "compiled, never judged";
+  int64_t whole = 0, prompts = 0;
+  for (const auto& [id, exchanges] : conversations(it.world.graph, result->run)) {
+    prompts += static_cast<int64_t>(exchanges.size());
+    if (exchanges.size() < 6 || exchanges.back().answers.empty()) continue;  // the run ended
+    ++whole;
+    EXPECT_EQ(exchanges[0].answers[0].fault, "asked for search");
+    EXPECT_EQ(exchanges[1].answers[0].fault, "asked for compile");
+    EXPECT_EQ(exchanges[5].answers[0].fault, "");
+    const Json ground = *parse_json(exchanges[1].prompt.ground);
+    EXPECT_EQ(ground["tool"]["query"].get<std::string>(), "genes");
+    const auto gave = ground["result"].get<std::string>();
+    EXPECT_NE(exchanges[1].prompt.request.find(gave), std::string::npos);
+    EXPECT_NE(exchanges[5].prompt.request.find(gave), std::string::npos);
+    EXPECT_NE(exchanges[5].prompt.request.find(", 1 left"), std::string::npos);
+  }
+  EXPECT_GE(whole, 6);
+  EXPECT_GE(it.world.events.count("model.tool"), 5 * whole);
+  EXPECT_GE(result->models.calls, 6 * whole) << "every call is charged";
+  EXPECT_LE(result->models.calls, prompts);
+}
+
+TEST(ModelRun, ToolsBeyondTheLimitAreAFault) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call& call) {
+    const std::string& last = call.request.messages.back().text;
+    return last.find("All 6 tools") == std::string::npos ? ask_search() : answer_of(call);
+  });
+  SearchOptions options = model_options(3, {"llm"});
+  options.models.calls = 1;
+  const auto result = search(it.dependencies(), options);
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->evaluated, 3);
+  const auto all = conversations(it.world.graph, result->run);
+  EXPECT_EQ(all.size(), 3u);
+  for (const auto& [id, exchanges] : all) {
+    ASSERT_EQ(exchanges.size(), 8u);
+    EXPECT_EQ(exchanges[5].answers[0].fault, "asked for search");
+    EXPECT_EQ(exchanges[6].answers[0].fault, "All 6 tools were used; write the kernel now.");
+    EXPECT_EQ(exchanges[7].answers[0].fault, "");
+  }
+}
+
+TEST(ModelRun, AmongToolsAFaultIsFollowedUpOnceAsWell) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call& call) {
+    const size_t messages = call.request.messages.size();
+    return messages == 3 ? ask_search() : say("I would rather talk.");
+  });
+  const auto result = search(it.dependencies(), model_options(2, {"llm"}));
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->reason, EndReason::exhausted);
+  for (const auto& [id, exchanges] : conversations(it.world.graph, result->run)) {
+    if (exchanges.size() > 2) {
+      EXPECT_EQ(exchanges[1].prompt.ground, "") << "it follows a fault";
+      EXPECT_NE(exchanges[2].prompt.ground.find("search"), std::string::npos);
+    }
+    EXPECT_LE(exchanges.size(), 3u) << "talk, then a search, then talk again: the end";
+  }
+  EXPECT_GE(it.world.events.count("model.tool"), 1);
+}
+
+TEST(ModelRun, AModelThatOnlyUsesToolsEndsTheRun) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call&) { return ask_search(); });
+  const auto result = search(it.dependencies(), model_options(2, {"llm"}));
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->reason, EndReason::exhausted);
 }
 
 TEST(ModelRun, AModelThatNeverWritesAKernelEndsTheRunAndNotTheProcess) {

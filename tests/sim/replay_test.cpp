@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/json.hpp"
 #include "model_fakes.hpp"
@@ -16,12 +18,14 @@ namespace {
 
 constexpr Faults kFaults{.build_failures = 0.1, .rejections = 0.2};
 
-// Good answers, talk that is followed up, and failures, by the prompt alone.
+// Good answers, tools, talk that is followed up, and failures, by the prompt alone.
 llm::Outcome moody(const Call& call) {
   Rng rng = Rng(3).split(llm::prompt_digest(call.request).hex());
   const double mood = rng.uniform();
   if (mood < 0.2) return say("Let me think.");
   if (mood < 0.3) return llm::Failure{llm::FailureKind::overloaded, "busy"};
+  if (mood < 0.45) return ask_search();
+  if (mood < 0.55) return ask_compile(kPlanted);
   return answer_of(call);
 }
 
@@ -31,22 +35,32 @@ Result<ReplayReport> play(const Json& recorded) {
       TRY(decode_run_description(TRY(parse_json(recording.run.description))));
   const testing_support::FakeTarget target;
   NullEvents events;
+  const auto tasks = [](GroundSource& ground) { return std::make_unique<GenesTasks>(&ground); };
   const std::vector<const ProposerInfo*> proposers = {&kGenesProposer, &kIdleProposer};
   return replay(recording, {.target = target,
                             .about = about,
                             .programs = {},
-                            .tasks = [](GroundSource&) { return std::make_unique<GenesTasks>(); },
+                            .tasks = tasks,
                             .proposers = proposers,
                             .events = events});
 }
 
-// No prompt has two answers, and none that is good was thrown away.
+// No prompt has two answers or is followed twice, and none that is good was thrown away.
 void expect_nothing_lost(const GraphReader& graph, RunId run) {
   const std::vector<ExchangeRow> exchanges = *graph.exchanges(run);
   const std::vector<NodeRow> nodes = *graph.nodes(run, true);
+  std::map<PromptId, int> tools, faults;  // so far in the conversation
+  std::set<PromptId> followed;
   for (const ExchangeRow& exchange : exchanges) {
     const auto whole = std::ranges::count(exchange.answers, false, &AnswerRow::early);
     EXPECT_LE(whole, 1) << "prompt " << exchange.prompt.id.value << " was asked again";
+    const PromptRow& row = exchange.prompt;
+    if (!row.follows) continue;
+    EXPECT_TRUE(followed.insert(row.follows).second) << row.follows.value << " is followed twice";
+    tools[row.id] = tools[row.follows] + (row.ground.empty() ? 0 : 1);
+    faults[row.id] = faults[row.follows] + (row.ground.empty() ? 1 : 0);
+    EXPECT_LE(tools[row.id], kToolCallsMax);
+    EXPECT_LE(faults[row.id], 1);
   }
   for (const NodeRow& node : nodes) {
     if (!node.prompt) continue;
@@ -109,6 +123,71 @@ TEST(Replay, AfterACutAtAnyInsertNothingIsLostAndTheWholePlaysAgain) {
     const auto report = play(*export_run(it.world.graph, run));
     ASSERT_TRUE(report) << report.error().to_string();
   }
+}
+
+// One conversation: a search, a fault, a compilation and the kernel.
+TEST(Replay, AConversationThatIsCutAtAnyInsertGoesOnWhereItWas) {
+  const auto script = [](const Call& call) {
+    const size_t messages = call.request.messages.size();
+    if (messages == 1) return ask_search();
+    if (messages == 3) return say("Let me think.");
+    return messages == 5 ? ask_compile(kPlanted) : answer_of(call);
+  };
+  SearchOptions options = model_options(1, {"llm"});
+  options.models.calls = 1;
+  bool cut = true;
+  int64_t cuts = 0;
+  for (int64_t moment = 1; cut; ++moment) {
+    SCOPED_TRACE(fmt::format("cut off at insert {}", moment));
+    const auto store = make_memory_store();
+    cut = false;
+    {
+      WatchedStore watched(*store, [&](int64_t insert) -> Result<void> {
+        if (insert != moment) return {};
+        cut = true;
+        return Error{Errc::unavailable, "the disk is full"};
+      });
+      ModelWorld it(watched, script);
+      const bool whole = search(it.dependencies(), options).has_value();
+      EXPECT_EQ(whole, !cut);
+    }
+    cuts += cut ? 1 : 0;
+    ModelWorld it(*store, script);
+    const RunId run = **it.world.graph.latest_run();
+    if (cut) {
+      const auto result = resume(it.dependencies(), run, options);
+      ASSERT_TRUE(result) << result.error().to_string();
+      EXPECT_EQ(result->evaluated, 1);
+      EXPECT_EQ(result->models.calls, 4);
+    }
+    const std::vector<ExchangeRow> exchanges = *it.world.graph.exchanges(run);
+    ASSERT_EQ(exchanges.size(), 4u);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(exchanges[i].answers.size(), 1u);
+      EXPECT_EQ(exchanges[i].prompt.follows, i == 0 ? PromptId() : exchanges[i - 1].prompt.id);
+    }
+    EXPECT_NE(exchanges[3].prompt.request.find("use"), std::string::npos);
+    const auto report = play(*export_run(it.world.graph, run));
+    ASSERT_TRUE(report) << report.error().to_string();
+  }
+  EXPECT_GE(cuts, 10) << "four prompts, four answers, a node and its evaluation";
+}
+
+TEST(Replay, TakesWhatAToolGaveFromTheRecording) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call& call) {
+    return call.request.messages.size() == 1 ? ask_search() : answer_of(call);
+  });
+  SearchOptions options = model_options(1, {"llm"});
+  options.models.calls = 1;
+  const auto result = search(it.dependencies(), options);
+  Json recorded = *export_run(it.world.graph, result->run);
+  EXPECT_TRUE(play(recorded));
+  recorded["prompts"][1]["ground"]["result"] = "something else";
+  const auto report = play(recorded);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("message 3 differs from line 1 on"), std::string::npos)
+      << report.error().message;
 }
 
 class Tampered : public testing::Test {

@@ -35,4 +35,18 @@ Result<PromptGround> decode_prompt_ground(const Json& json) {
   return ground;
 }
 
+Json encode(const ToolUse& use) {
+  return Json{{"tool", llm::encode(use.call)}, {"result", use.result}};
+}
+
+Result<ToolUse> decode_tool_use(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "what a tool gave"));
+  const Json call = TRY(fields.get<Json>("tool"));
+  ToolUse use;
+  use.call = TRY(llm::parse_tool_call(dump_json(call)).context("a tool that was used"));
+  use.result = TRY(fields.get<std::string>("result"));
+  TRY(fields.finish());
+  return use;
+}
+
 }  // namespace ke

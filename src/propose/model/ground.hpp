@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a prompt draws on besides the graph: the profile of its base by tools, and documents by
-// retrieval. A run keeps with every prompt what it got (PromptRow::ground), so that a replay makes
-// the same prompt without the tools and whatever the documents say by then.
+// retrieval; and, as the conversation goes on, what the tools gave that the model asked for. A run
+// keeps with every prompt what it got (PromptRow::ground), so that a replay makes the same prompt
+// without the tools and whatever the documents say by then.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/result.hpp"
 #include "domain/experience.hpp"
 #include "domain/kernel_profile.hpp"
+#include "llm/tool_call.hpp"
 
 namespace ke {
 
@@ -36,6 +38,15 @@ struct PromptGround {
 Json encode(const PromptGround& ground);
 Result<PromptGround> decode_prompt_ground(const Json& json);
 
+// A tool that an answer asked for, and the text it gave: the ground of the prompt that follows.
+struct ToolUse {
+  llm::ToolCall call;  // a decoded one is without its source, which the answer holds
+  std::string result;
+};
+
+Json encode(const ToolUse& use);
+Result<ToolUse> decode_tool_use(const Json& json);
+
 // Where it comes from. Called on the engine's thread; an Error only when the system failed.
 class GroundSource {
  public:
@@ -46,6 +57,9 @@ class GroundSource {
   virtual Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
                                                         const Diagnosis& diagnosis,
                                                         int64_t tokens_max) = 0;
+  // What the tool says. Whatever is wrong with the call (no such document, a kernel that does not
+  // compile) is text for the model too. Nothing of the call's source is executed.
+  virtual Result<std::string> use(const llm::ToolCall& call) = 0;
 };
 
 }  // namespace ke

@@ -58,6 +58,8 @@ class Pace {
  public:
   virtual ~Pace() = default;
   virtual bool allows(JournalKind next, bool special) const = 0;
+  // What the next prompt follows; 0 when it is a new one, or no prompt is next.
+  virtual PromptId followed() const = 0;
   // Nodes that were found spent while the run had at most so many nodes. Looking for an idea in
   // vain leaves nothing else behind, so the journal does not say when it was done.
   virtual std::vector<NodeId> spent_by(int64_t step) const = 0;

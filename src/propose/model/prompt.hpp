@@ -40,7 +40,8 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
 
 // --- Sections -----------------------------------------------------------------------------------
 
-std::string stable_section(const ProposalContext& context, ModelStyle style);
+// `tools`: whether the model may use some.
+std::string stable_section(const ProposalContext& context, ModelStyle style, bool tools);
 std::string problem_section(const ProposalContext& context);
 // The problem's file when it is a text of reasonable size, else nothing.
 std::string problem_source_section(const Problem& problem);

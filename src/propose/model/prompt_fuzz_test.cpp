@@ -40,6 +40,7 @@ class Library final : public GroundSource {
                                            int64_t) override {
     return all;
   }
+  Result<std::string> use(const llm::ToolCall&) override { return std::string(); }
 };
 
 // Headings of the prompt's own level, outside of fences.
@@ -94,13 +95,19 @@ TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(request)));
     EXPECT_EQ(headings(request.stable),
               (std::vector<std::string>{"Role", "Kernel contract", "What the judge demands",
-                                        "Hardware", "How to answer"}));
+                                        "Hardware", "How to answer", "Tools"}));
     EXPECT_EQ(headings(request.messages[0].text),
               (std::vector<std::string>{"Problem", "What was tried", "Diagnosis", "Profile",
                                         "Documents", "Kernel to start from", "Second kernel",
                                         "Request"}));
     const llm::CompletionRequest next = follow_up(**made, hostile(rng), hostile(rng));
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(next)));
+    ToolUse use;
+    use.call.what = hostile(rng);
+    use.result = tool_text(hostile(rng));
+    const llm::CompletionRequest tool = go_on(**made, hostile(rng), use, 1);
+    EXPECT_TRUE(llm::is_utf8(llm::plain_text(tool)));
+    EXPECT_EQ(headings(tool.messages[2].text), std::vector<std::string>());
   }
 }
 

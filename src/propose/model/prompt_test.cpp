@@ -7,6 +7,7 @@
 
 #include "golden.hpp"
 #include "os/file_system.hpp"
+#include "propose/model/tasks.hpp"
 #include "propose/model/testing.hpp"
 
 namespace ke::model {
@@ -26,6 +27,7 @@ class OneDocument final : public GroundSource {
     return std::vector<PromptDocument>{
         {"guidance/rows.md", "Row reductions", text_, "the bound is " + diagnosis.bound}};
   }
+  Result<std::string> use(const llm::ToolCall&) override { return text_; }
 
  private:
   std::string text_;
@@ -249,6 +251,72 @@ TEST_F(Prompt, FaultsAreHandedOn) {
   EXPECT_EQ(next.stable, made.request.stable);
   EXPECT_EQ(next.messages[1], (llm::Message{llm::Role::assistant, "I cannot."}));
   EXPECT_NE(next.messages[2].text.find(result.fault), std::string::npos);
+}
+
+// --- Tools --------------------------------------------------------------------------------------
+
+TEST_F(Prompt, GoldenConversationWithATool) {
+  const NodeId from = parent();
+  const ProposalContext asked = context(NodeKind::mutate, {from});
+  OneDocument library("The text of a document with a fence:\n```cpp\nint x;\n```\n");
+  const std::unique_ptr<ModelTasks> tasks = prompted_tasks({.ground = &library});
+  const ModelTask made = **tasks->make(asked, ModelStyle::source, std::nullopt);
+  ASSERT_TRUE(made.contract.tools);
+  const std::string answer =
+      "First I look.\n```tool\n{\"tool\": \"read\", \"path\": \"guidance/rows.md\"}\n```\n";
+  const llm::AnswerResult parsed =
+      llm::parse_answer(answer, llm::FinishReason::stop, made.contract);
+  const ModelProposal read = *tasks->proposal(asked, made, parsed);
+  EXPECT_FALSE(read.proposal);
+  ASSERT_TRUE(read.call);
+  const ToolUse use = *tasks->use(*read.call);
+  const llm::CompletionRequest next = tasks->go_on(made, answer, use, 5);
+  ASSERT_EQ(next.messages.size(), 3u);
+  EXPECT_EQ(next.stable, made.request.stable);
+  EXPECT_EQ(next.messages[1].text, answer);
+  EXPECT_TRUE(matches_golden(next.messages[2].text, "prompt/tool_result.md"));
+  const size_t tools = next.stable.find("# Tools");
+  ASSERT_NE(tools, std::string::npos);
+  EXPECT_TRUE(matches_golden(next.stable.substr(tools), "prompt/tools.md"));
+  // And on: the last use says so.
+  ModelTask second = made;
+  second.request = next;
+  const llm::CompletionRequest last = tasks->go_on(second, answer, use, 0);
+  ASSERT_EQ(last.messages.size(), 5u);
+  EXPECT_NE(last.messages[4].text.find("No other tool can be used"), std::string::npos);
+}
+
+TEST_F(Prompt, WithoutAGroundAndForPlansThereAreNoTools) {
+  const NodeId from = parent();
+  OneDocument library("text\n");
+  const ModelTask bare = task(context(NodeKind::mutate, {from}), ModelStyle::source);
+  const ModelTask plan =
+      task(context(NodeKind::mutate, {from}), ModelStyle::plan, {.ground = &library});
+  for (const ModelTask* one : {&bare, &plan}) {
+    EXPECT_FALSE(one->contract.tools);
+    EXPECT_FALSE(has(*one, "# Tools"));
+  }
+}
+
+TEST_F(Prompt, WhatAToolGaveIsCutOnceAndReadBackTheSame) {
+  const std::string line(99, 'x');
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += line + "\n";
+  const std::string cut = tool_text(text);
+  EXPECT_LT(cut.size(), size_t{16 << 10} + 1);
+  EXPECT_NE(cut.find("more lines are not shown"), std::string::npos);
+  EXPECT_EQ(tool_text(cut), cut);
+  const std::string hostile = tool_text("\xFF\x01 ```\n");
+  EXPECT_EQ(tool_text(hostile), hostile);
+  ToolUse use;
+  use.call.tool = llm::Tool::find;
+  use.call.by = llm::FindBy::regex;
+  use.call.what = "a+";
+  use.result = hostile;
+  const ToolUse back = *decode_tool_use(*parse_json(dump_json(encode(use))));
+  EXPECT_EQ(back.call, use.call);
+  EXPECT_EQ(back.result, use.result);
+  EXPECT_FALSE(decode_tool_use(*parse_json(R"({"tool": {"tool": "run"}, "result": ""})")));
 }
 
 TEST_F(Prompt, PlansAreEditedCompletedAndPrinted) {

@@ -15,7 +15,9 @@ namespace {
 using model::Material;
 
 constexpr size_t kNoteBytesMax = 200;
-constexpr size_t kAnswerBytesMax = 48 << 10;  // of a faulty answer that is shown again
+constexpr size_t kAnswerBytesMax = 48 << 10;  // of an answer that is shown again
+constexpr size_t kToolBytesMax = 16 << 10;     // all tools give no more than a prompt is long
+constexpr size_t kCutLineBytes = 64;           // of the line that says what was cut
 
 bool rejected(const ParentView& parent) {
   return parent.evaluation && parent.evaluation->verdict != Verdict::accepted;
@@ -115,6 +117,17 @@ Result<ModelProposal> from_plan(const ProposalContext& context, const ModelTask&
       proposal_from(task, std::move(*source), synth::stored(genome), answer.note), {}};
 }
 
+llm::CompletionRequest continued(const ModelTask& task, std::string_view answer,
+                                 std::string message) {
+  llm::CompletionRequest request = task.request;
+  std::string said = model::head(model::as_utf8(answer), kAnswerBytesMax);
+  // Endpoints refuse an empty message.
+  if (said.find_first_not_of(" \t\n") == std::string::npos) said = "(nothing)";
+  request.messages.push_back({llm::Role::assistant, std::move(said)});
+  request.messages.push_back({llm::Role::user, std::move(message)});
+  return request;
+}
+
 // A kernel that was rejected is judged by its rejection.
 Result<void> add_profile(ProposalContext& context, GroundSource* source) {
   if (source == nullptr || context.parents.empty()) return {};
@@ -144,7 +157,8 @@ Result<std::optional<ModelTask>> make_task(const ProposalContext& given, ModelSt
         options.ground->documents(context, task.diagnosis, options.documents_tokens_max));
     material.documents = task.ground.documents;
   }
-  material.stable = model::stable_section(context, style);
+  task.contract.tools = options.ground != nullptr && style == ModelStyle::source;
+  material.stable = model::stable_section(context, style, task.contract.tools);
   material.problem = model::problem_section(context);
   material.problem_source = model::problem_source_section(context.problem);
   material.diagnosis = model::diagnosis_section(task.diagnosis);
@@ -170,6 +184,7 @@ Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTas
     return from_plan(context, task, *answer);
   }
   if (task.style != ModelStyle::source) return fault("A plan was asked for, not a source.");
+  if (answer->tool) return ModelProposal{.proposal = {}, .fault = {}, .call = answer->tool};
   if (context.is_known(answer->source)) {
     return fault("This kernel was tried before; change something that matters.");
   }
@@ -178,15 +193,27 @@ Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTas
 
 llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                  std::string_view fault_sentence) {
-  llm::CompletionRequest request = task.request;
-  std::string said = model::head(model::as_utf8(answer), kAnswerBytesMax);
-  // Endpoints refuse an empty message.
-  if (said.find_first_not_of(" \t\n") == std::string::npos) said = "(nothing)";
-  request.messages.push_back({llm::Role::assistant, std::move(said)});
   const std::string wrong = model::as_utf8(fault_sentence);
-  request.messages.push_back(
-      {llm::Role::user, model::fill(embedded::fault_md, {{"fault", wrong}})});
-  return request;
+  return continued(task, answer, model::fill(embedded::fault_md, {{"fault", wrong}}));
+}
+
+std::string tool_text(std::string_view text) {
+  std::string clean = model::as_utf8(text);
+  if (clean.size() <= kToolBytesMax) return clean;
+  return model::head(clean, kToolBytesMax - kCutLineBytes);
+}
+
+llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
+                             int left) {
+  const std::string call = model::one_line(dump_json(llm::encode(use.call)), kNoteBytesMax);
+  const std::string next =
+      left > 0 ? fmt::format("You may use {} more tool{}, or answer with your kernel.", left,
+                             left == 1 ? "" : "s")
+               : std::string("No other tool can be used: answer with your kernel.");
+  return continued(task, answer,
+                   model::fill(embedded::tool_result_md, {{"call", call},
+                                                          {"result", model::fenced(use.result)},
+                                                          {"left", next}}));
 }
 
 }  // namespace ke

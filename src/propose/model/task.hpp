@@ -50,7 +50,7 @@ struct ModelTask {
 struct PromptOptions {
   int64_t tokens_max = 24'000;          // of the whole prompt, estimated
   int64_t documents_tokens_max = 6'000;
-  GroundSource* ground = nullptr;  // null: no profile and no documents
+  GroundSource* ground = nullptr;  // null: no profile, no documents and no tools
 };
 
 // The diagnosis of the context's parents (or, for a draft, of the problem) from the graph's rows.
@@ -62,11 +62,17 @@ Result<Diagnosis> diagnose(const ProposalContext& context);
 Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
                                            const PromptOptions& options);
 
-// A proposal from a parsed answer, or the sentence that the next prompt should hold. Plans are
-// checked, lowered and printed here.
+// Tools that a model may use for one proposal: a search, a document and some rounds with the
+// compiler. Every use sends the whole conversation again, so that many more would cost more than
+// another proposal does.
+inline constexpr int kToolCallsMax = 6;
+
+// A proposal from a parsed answer, or the sentence that the next prompt should hold, or the tool
+// that is to be used first. Plans are checked, lowered and printed here.
 struct ModelProposal {
   std::optional<Proposal> proposal;
   std::string fault;
+  std::optional<llm::ToolCall> call = std::nullopt;
 };
 Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTask& task,
                                   const llm::AnswerResult& answer);
@@ -74,6 +80,14 @@ Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTas
 // The conversation goes on: the answer, and what was wrong with it.
 llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                  std::string_view fault_sentence);
+
+// Text of a tool as prompts take it: cut at a line when it is long. What was cut is not cut again.
+std::string tool_text(std::string_view text);
+
+// The conversation goes on: the answer, and what the tool gave that it asked for. `left`: tools
+// that may still be used.
+llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
+                             int left);
 
 }  // namespace ke
 

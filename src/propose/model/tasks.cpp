@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
+
 namespace ke {
 namespace {
 
@@ -23,6 +25,17 @@ class PromptedTasks final : public ModelTasks {
   llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                    std::string_view fault) const override {
     return ke::follow_up(task, answer, fault);
+  }
+  Result<ToolUse> use(const llm::ToolCall& call) const override {
+    KE_ASSERT(options_.ground != nullptr);  // or no contract would allow for tools
+    ToolUse use;
+    use.call = call;
+    use.result = tool_text(TRY(options_.ground->use(call)));
+    return use;
+  }
+  llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
+                               int left) const override {
+    return ke::go_on(task, answer, use, left);
   }
 
  private:

@@ -22,9 +22,13 @@ class ModelTasks {
                                          const llm::AnswerResult& answer) const = 0;
   virtual llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                            std::string_view fault) const = 0;
+  // What the tool gives, as it is recorded. On the engine's thread, like the rest.
+  virtual Result<ToolUse> use(const llm::ToolCall& call) const = 0;
+  virtual llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer,
+                                       const ToolUse& use, int left) const = 0;
 };
 
-// make_task, proposal_of and follow_up.
+// make_task, proposal_of, follow_up and go_on.
 std::unique_ptr<ModelTasks> prompted_tasks(PromptOptions options);
 
 // The proposers that ask models: `llm` and `strategist`.

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tools.hpp"
+
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "propose/model/text.hpp"
+
+namespace ke::app {
+namespace {
+
+using knowledge::Document;
+using knowledge::Library;
+
+constexpr int64_t kHitsMax = 6;
+constexpr int64_t kLinesMax = 30;
+constexpr size_t kLineBytesMax = 300;
+constexpr const char* kNothing = "Nothing was found. Other words may find something.\n";
+
+// Nothing when it builds.
+Result<std::string> build_failure(Evaluator& evaluator, const std::string& source) {
+  const Artifact artifact = TRY(evaluator.build(source));
+  if (!artifact.failure) return std::string();
+  return model::without_paths(fmt::format("{}: {}\n{}", enum_name(artifact.failure->verdict),
+                                          artifact.failure->detail,
+                                          artifact.failure->diagnostics));
+}
+
+template <class T>
+std::string metric(const KernelProfile& profile, const char* name, const std::optional<T>& value) {
+  if (value) return fmt::format("{}: {}\n", name, *value);
+  const auto reason = profile.missing.find(name);
+  return fmt::format("{}: unknown{}{}\n", name, reason == profile.missing.end() ? "" : ", ",
+                     reason == profile.missing.end() ? "" : reason->second);
+}
+
+std::string text_of(const KernelProfile& profile) {
+  std::string text = "Of the hot loop:\n";
+  text += metric(profile, "vector_instructions", profile.vector_instructions);
+  text += metric(profile, "scalar_instructions", profile.scalar_instructions);
+  text += metric(profile, "spills", profile.spills);
+  text += metric(profile, "cycles_per_iteration", profile.cycles_per_iteration);
+  text += metric(profile, "bottleneck", profile.bottleneck);
+  if (!profile.hot_loop.empty()) text += fmt::format("\nIt is in {}:\n", profile.function);
+  for (const std::string& line : profile.hot_loop) text += line + "\n";
+  if (!profile.compiler_remarks.empty()) text += "\nThe compiler's remarks:\n";
+  for (const std::string& line : profile.compiler_remarks) text += line + "\n";
+  return model::without_paths(text);
+}
+
+std::string title_of(const Document& document) {
+  return fmt::format("{}: {}\n", document.path, document.title);
+}
+
+Result<std::string> search_text(Library& library, const std::string& target,
+                                const std::string& words) {
+  const knowledge::Query query{
+      .text = words, .targets = {target}, .bound = std::nullopt, .limit = kHitsMax};
+  std::string text;
+  for (const knowledge::Hit& hit : TRY(library.search(query))) {
+    text += fmt::format("{}  {}\n", title_of(*hit.document), hit.snippet);
+  }
+  return text.empty() ? kNothing : text;
+}
+
+std::string paths_text(const Library& library, const std::string& pattern) {
+  std::string text;
+  for (const Document* document : library.find_path(pattern, kLinesMax)) {
+    text += title_of(*document);
+  }
+  return text.empty() ? kNothing : text;
+}
+
+Result<std::string> find_text(const Library& library, const llm::ToolCall& call) {
+  if (call.by == llm::FindBy::path) return paths_text(library, call.what);
+  Result<std::vector<knowledge::FoundLine>> lines =
+      call.by == llm::FindBy::regex ? library.find_regex(call.what, kLinesMax)
+                                    : library.find_text(call.what, kLinesMax);
+  if (!lines && lines.error().code == Errc::invalid) return lines.error().message + "\n";
+  if (!lines) return lines.error();
+  std::string text;
+  for (const knowledge::FoundLine& line : *lines) {
+    text += fmt::format("{}:{}: {}\n", line.document->path, line.line,
+                        model::one_line(line.text, kLineBytesMax));
+  }
+  return text.empty() ? kNothing : text;
+}
+
+std::string read_text(const Library& library, const std::string& path) {
+  const Document* document = library.catalogue().find(path);
+  if (document != nullptr && document->searchable()) return document->body;
+  return fmt::format("There is no document {}. A search finds documents and says their paths.\n",
+                     path);
+}
+
+}  // namespace
+
+Result<std::string> compile_text(Evaluator& evaluator, const std::string& source) {
+  std::string failure = TRY(build_failure(evaluator, source));
+  return failure.empty() ? "It compiles, and links nothing that it may not.\n" : failure;
+}
+
+Result<std::string> profile_text(Evaluator& evaluator, const std::string& source) {
+  std::string failure = TRY(build_failure(evaluator, source));
+  if (!failure.empty()) return failure;
+  const Result<KernelProfile> profile = evaluator.profile(source);
+  if (profile) return "It compiles.\n" + text_of(*profile);
+  const Errc code = profile.error().code;
+  if (code != Errc::unavailable && code != Errc::refused) return profile.error();
+  return fmt::format("It compiles, but it cannot be looked into: {}.\n",
+                     model::without_paths(profile.error().message));
+}
+
+Result<std::string> knowledge_text(Library& library, const std::string& target,
+                                   const llm::ToolCall& call) {
+  switch (call.tool) {
+    case llm::Tool::search:
+      return search_text(library, target, call.what);
+    case llm::Tool::find:
+      return find_text(library, call);
+    case llm::Tool::read:
+      return read_text(library, call.what);
+    case llm::Tool::compile:
+    case llm::Tool::profile:
+      break;
+  }
+  KE_ASSERT(false && "no tool of the knowledge base");
+  return std::string();
+}
+
+}  // namespace ke::app

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tools that a model may use before it writes its kernel, and what they say, as plain text.
+// Whatever is wrong with a call is text too; an Error only when the system failed.
+#pragma once
+
+#include <string>
+
+#include "eval/evaluator.hpp"
+#include "knowledge/library.hpp"
+#include "llm/tool_call.hpp"
+
+namespace ke::app {
+
+// Builds, and looks with the target's tools, in the build room; nothing of the kernel is executed.
+Result<std::string> compile_text(Evaluator& evaluator, const std::string& source);
+Result<std::string> profile_text(Evaluator& evaluator, const std::string& source);
+
+// search, find and read in the documents that searches may find: no skill that waits for a review.
+Result<std::string> knowledge_text(knowledge::Library& library, const std::string& target,
+                                   const llm::ToolCall& call);
+
+}  // namespace ke::app
