@@ -53,7 +53,7 @@ build() {
     step "Configuring"
     # In batches of files a build from nothing takes less than half the time (KernelEvolve.cmake).
     cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
-      -DCMAKE_UNITY_BUILD_BATCH_SIZE=12       "${launcher[@]}" >/dev/null
+      -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${launcher[@]}" >/dev/null
   fi
   step "Building"
   # shellcheck disable=SC2086
