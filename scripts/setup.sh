@@ -51,7 +51,7 @@ build() {
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # another clone finds what this one compiled
   if [ ! -e build/build.ninja ]; then
     step "Configuring"
-    # In batches of files a build from nothing takes less than half the time (KernelEvolve.cmake).
+    # A build from nothing costs about half in batches of files (KernelEvolve.cmake).
     cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
       -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${launcher[@]}" >/dev/null
   fi
