@@ -8,18 +8,6 @@
 namespace ke::app {
 namespace {
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-template <class T>
-Result<std::optional<T>> optional_field(Fields& fields, const char* key) {
-  const Json* found = fields.find(key);
-  if (!found || found->is_null()) return std::optional<T>();
-  return std::optional<T>(TRY(fields.get<T>(key)));
-}
-
 std::optional<double> ratio(const std::optional<int64_t>& baseline, int64_t time) {
   if (!baseline || time <= 0) return std::nullopt;
   return static_cast<double>(*baseline) / static_cast<double>(time);
@@ -122,14 +110,14 @@ Result<OptimizeReport> decode_optimize_report(const Json& json) {
   report.problem = TRY(fields.get<std::string>("problem"));
   report.target = TRY(fields.get<std::string>("target"));
   report.verdict = TRY(fields.get<std::string>("verdict"));
-  report.speedup_vs_eager = TRY(optional_field<double>(fields, "speedup_vs_eager"));
-  report.speedup_vs_compile = TRY(optional_field<double>(fields, "speedup_vs_compile"));
-  report.time_ns = TRY(optional_field<int64_t>(fields, "time_ns"));
-  report.floor_ns = TRY(optional_field<int64_t>(fields, "floor_ns"));
+  report.speedup_vs_eager = TRY(fields.get_optional<double>("speedup_vs_eager"));
+  report.speedup_vs_compile = TRY(fields.get_optional<double>("speedup_vs_compile"));
+  report.time_ns = TRY(fields.get_optional<int64_t>("time_ns"));
+  report.floor_ns = TRY(fields.get_optional<int64_t>("floor_ns"));
   if (const Json* baselines = fields.find("baseline_ns")) {
     Fields inner = TRY(Fields::of(*baselines, "baseline_ns"));
-    report.eager_ns = TRY(optional_field<int64_t>(inner, "eager"));
-    report.compile_ns = TRY(optional_field<int64_t>(inner, "compile"));
+    report.eager_ns = TRY(inner.get_optional<int64_t>("eager"));
+    report.compile_ns = TRY(inner.get_optional<int64_t>("compile"));
   }
   report.kernel_path = TRY(fields.get_or<std::string>("kernel_path", ""));
   report.node = TRY(fields.get_or<int64_t>("node", 0));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ Result<Json> parse_json(std::string_view text);
 
 // One line, keys in insertion-independent (sorted) order, invalid UTF-8 replaced.
 std::string dump_json(const Json& value);
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 // Typed access to one object's fields. get<T>() fails with a sentence that names the field;
 // finish() fails if the object held a field nobody asked for.
@@ -40,6 +46,13 @@ class Fields {
     const Json* found = find(key);
     if (!found || found->is_null()) return fallback;
     return convert<T>(key, *found);
+  }
+  // Nothing when the field is absent or null.
+  template <class T>
+  Result<std::optional<T>> get_optional(const char* key) {
+    const Json* found = find(key);
+    if (!found || found->is_null()) return std::optional<T>();
+    return std::optional<T>(TRY(convert<T>(key, *found)));
   }
   const Json* find(const char* key);  // null when absent; counts as asked for
   Result<void> finish() const;

@@ -23,11 +23,6 @@ Json encode(const OutputError& error) {
               {"ungraded", error.ungraded}};
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 // JSON has no infinities: a writer turns them into null, which reads back as infinity here. Errors
 // are the only numbers of ours that may be infinite (a NaN where a number belongs).
 Result<double> number_or_infinity(Fields& fields, const char* key) {

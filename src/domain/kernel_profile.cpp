@@ -4,22 +4,6 @@
 #include "base/json.hpp"
 
 namespace ke {
-namespace {
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-template <class T>
-Result<std::optional<T>> optional_of(Fields& fields, const char* key) {
-  const Json* found = fields.find(key);
-  if (!found || found->is_null()) return std::optional<T>();
-  return std::optional<T>(TRY(fields.get<T>(key)));
-}
-
-}  // namespace
-
 Json encode(const KernelProfile& p) {
   return Json{{"vector_instructions", or_null(p.vector_instructions)},
               {"scalar_instructions", or_null(p.scalar_instructions)},
@@ -35,11 +19,11 @@ Json encode(const KernelProfile& p) {
 Result<KernelProfile> decode_kernel_profile(const Json& json) {
   Fields fields = TRY(Fields::of(json, "a kernel's profile"));
   KernelProfile p;
-  p.vector_instructions = TRY(optional_of<int64_t>(fields, "vector_instructions"));
-  p.scalar_instructions = TRY(optional_of<int64_t>(fields, "scalar_instructions"));
-  p.spills = TRY(optional_of<int64_t>(fields, "spills"));
-  p.cycles_per_iteration = TRY(optional_of<double>(fields, "cycles_per_iteration"));
-  p.bottleneck = TRY(optional_of<std::string>(fields, "bottleneck"));
+  p.vector_instructions = TRY(fields.get_optional<int64_t>("vector_instructions"));
+  p.scalar_instructions = TRY(fields.get_optional<int64_t>("scalar_instructions"));
+  p.spills = TRY(fields.get_optional<int64_t>("spills"));
+  p.cycles_per_iteration = TRY(fields.get_optional<double>("cycles_per_iteration"));
+  p.bottleneck = TRY(fields.get_optional<std::string>("bottleneck"));
   p.function = TRY(fields.get<std::string>("function"));
   p.hot_loop = TRY(fields.get<std::vector<std::string>>("hot_loop"));
   p.compiler_remarks = TRY(fields.get<std::vector<std::string>>("compiler_remarks"));

@@ -21,11 +21,6 @@ std::string names_of(const Infos& infos) {
   return text;
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
 
 Engine::Engine(const SearchDependencies& dependencies, const SearchOptions& options)

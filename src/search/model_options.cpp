@@ -5,15 +5,6 @@
 #include "llm/exchange.hpp"
 
 namespace ke {
-namespace {
-
-template <class T>
-Result<std::optional<T>> optional_field(Fields& fields, const char* key) {
-  if (!fields.find(key)) return std::optional<T>();
-  return std::optional<T>(TRY(fields.get<T>(key)));
-}
-
-}  // namespace
 
 Json encode(const ModelOptions& options) {
   Json json{{"names", options.names},
@@ -33,9 +24,9 @@ Result<ModelOptions> decode_models(const Json& json) {
   options.calls = TRY(fields.get<int32_t>("calls"));
   options.share = TRY(fields.get<double>("share"));
   options.prices = TRY(fields.get<std::string>("prices"));
-  options.tokens_max = TRY(optional_field<int64_t>(fields, "tokens_max"));
-  options.calls_max = TRY(optional_field<int64_t>(fields, "calls_max"));
-  options.usd_max = TRY(optional_field<double>(fields, "usd_max"));
+  options.tokens_max = TRY(fields.get_optional<int64_t>("tokens_max"));
+  options.calls_max = TRY(fields.get_optional<int64_t>("calls_max"));
+  options.usd_max = TRY(fields.get_optional<double>("usd_max"));
   TRY(fields.finish());
   return options;
 }

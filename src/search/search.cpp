@@ -8,11 +8,6 @@
 namespace ke {
 namespace {
 
-template <class T>
-Json figure_or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 // The best node with the screening figure it has: what a cut-short run hands back.
 Result<Confirmation> unconfirmed(const SearchDependencies& dependencies, RunId run) {
   const std::vector<RankedNode> ranked = TRY(dependencies.graph.best_of_run(run, 1));
@@ -55,7 +50,7 @@ Result<SearchResult> conclude(SearchResult result, const SearchDependencies& dep
                            {{"run", result.run.value},
                             {"reason", enum_name(result.reason)},
                             {"best", result.best ? Json(result.best.value) : Json(nullptr)},
-                            {"speedup", figure_or_null(figure)}});
+                            {"speedup", or_null(figure)}});
   return result;
 }
 
