@@ -4,6 +4,7 @@
 #include "base/json.hpp"
 
 namespace ke {
+
 Json encode(const KernelProfile& p) {
   return Json{{"vector_instructions", or_null(p.vector_instructions)},
               {"scalar_instructions", or_null(p.scalar_instructions)},
