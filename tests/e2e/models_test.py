@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import BINARY, PYTHON, RELU, Case, main
+from harness import BINARY, PYTHON, RELU, CachedCase, main
 
 # Answers a prompt on standard input with a kernel, another one each time; talks first when TALK.
 ANSWER = '''
@@ -84,7 +84,7 @@ else:
 '''
 
 
-class Models(Case):
+class Models(CachedCase):
     def setUp(self) -> None:
         super().setUp()
         self.write("relu.py", RELU)
