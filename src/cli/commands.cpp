@@ -23,7 +23,6 @@ namespace {
 using app::Access;
 using app::Workspace;
 
-constexpr int kDone = 0;
 constexpr int kNotAccepted = 1;
 
 int show(const app::OptimizeReport& report, bool json) {

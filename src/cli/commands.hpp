@@ -17,6 +17,8 @@ struct Environment {
   std::stop_token stop;
 };
 
+inline constexpr int kDone = 0;  // exit code
+
 Result<int> run_command(const OptimizeArguments& arguments, const Environment& environment);
 Result<int> run_command(const VerifyArguments& arguments, const Environment& environment);
 Result<int> run_command(const BenchArguments& arguments, const Environment& environment);

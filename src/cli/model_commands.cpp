@@ -3,13 +3,13 @@
 // The commands around language models: replay, prompt, mailbox.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 
 #include "app/replay.hpp"
 #include "base/json.hpp"
 #include "cli/commands.hpp"
+#include "cli/results.hpp"
 #include "domain/limits.hpp"
 #include "llm/mailbox/mailbox.hpp"
 #include "os/file_system.hpp"
@@ -17,13 +17,7 @@
 namespace ke::cli {
 namespace {
 
-constexpr int kDone = 0;
 constexpr int kDiffers = 1;
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 Json encode(const app::ReplayResult& result) {
   Json others = Json::array();

@@ -5,11 +5,10 @@
 
 #include "base/json.hpp"
 #include "graph/graph.hpp"
+#include "graph/recording.hpp"
 
 namespace ke {
 namespace {
-
-constexpr int kSchema = 2;
 
 Json ids_of(const std::vector<NodeId>& ids) {
   Json list = Json::array();
@@ -25,7 +24,7 @@ Result<Json> embedded(const std::string& text) {
 
 Result<Json> encode_header(const GraphReader& graph, const RunRow& run) {
   const ProblemRow problem = TRY(graph.problem(run.scope.problem));
-  return Json{{"schema", kSchema},
+  return Json{{"schema", kRecordingSchema},
               {"run", run.id.value},
               {"problem", problem.name},
               {"problem_digest", problem.digest.hex()},

@@ -8,8 +8,6 @@
 namespace ke {
 namespace {
 
-constexpr int kSchema = 2;
-
 template <class E>
 Result<E> enum_field(Fields& fields, const char* key) {
   const std::string name = TRY(fields.get<std::string>(key));
@@ -156,9 +154,9 @@ Result<void> read_journal(const Json& list, Recording& into) {
 
 Result<Recording> decode_recording(const Json& json) {
   Fields fields = TRY(Fields::of(json, "the recording"));
-  if (const int schema = TRY(fields.get<int>("schema")); schema != kSchema) {
+  if (const int schema = TRY(fields.get<int>("schema")); schema != kRecordingSchema) {
     return Error{Errc::conflict,
-                 fmt::format("the recording has schema {}, known is {}", schema, kSchema)};
+                 fmt::format("the recording has schema {}, known is {}", schema, kRecordingSchema)};
   }
   Recording recording;
   RunRow& run = recording.run;

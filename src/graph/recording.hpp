@@ -14,6 +14,8 @@
 
 namespace ke {
 
+inline constexpr int kRecordingSchema = 2;
+
 struct RecordedEvaluation {
   NodeId node;
   std::string effort;

@@ -15,7 +15,7 @@ namespace ke {
 namespace {
 
 // Selections tried before giving up until something has changed.
-constexpr int kTriesMax = 6;
+constexpr int kAskTriesMax = 6;
 // Answers that bring no kernel cost no step, but a run must end. A conversation that has begun goes
 // on: it has limits of its own, and tools do not count.
 constexpr int64_t kAsksPerStep = 4;
@@ -126,7 +126,7 @@ Result<bool> Engine::ask_new() {
   for (Individual& individual : population.individuals) individual.spent = false;
   const bool nothing_accepted = population.fertile().empty();
   const Rng of_ask = rng_.split(fmt::format("ask {}", asked_.size() + 1));
-  for (int tries = 0; tries < kTriesMax; ++tries) {
+  for (int tries = 0; tries < kAskTriesMax; ++tries) {
     const Rng rng = of_ask.split(fmt::format("try {}", tries));
     Rng selecting = rng.split("select");
     const auto step = static_cast<int64_t>(rows_.size()) + 1;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kTrajectoryMax = 10;
 constexpr size_t kSiblingsMax = 16;
-constexpr size_t kNoteBytesMax = 240;
-constexpr size_t kDetailBytesMax = 300;
+constexpr size_t kAttemptNoteBytesMax = 240;
+constexpr size_t kAttemptDetailBytesMax = 300;
 constexpr double kSameWithin = 0.01;  // of the speed: below what two measurements can tell apart
 
 bool sees_trajectory(Memory memory) { return memory == Memory::parents || memory == Memory::both; }
@@ -43,8 +43,8 @@ std::string what_changed(const ProposalContext& context, const NodeRow& node,
                          const std::optional<NodeRow>& parent) {
   std::string text = fmt::format("{} by {}", enum_name(node.kind), node.proposer);
   const std::string moved = parent ? plan_difference(context, *parent, node) : "";
-  if (!moved.empty()) text += fmt::format(" ({})", one_line(moved, kNoteBytesMax));
-  const std::string note = one_line(node.note, kNoteBytesMax);
+  if (!moved.empty()) text += fmt::format(" ({})", one_line(moved, kAttemptNoteBytesMax));
+  const std::string note = one_line(node.note, kAttemptNoteBytesMax);
   // The synthesizer's notes say the same as the difference.
   if (!note.empty() && (moved.empty() || node.proposer != "synth")) text += ": " + note;
   return text;
@@ -164,7 +164,7 @@ std::string outcome(const std::optional<Evaluation>& evaluation) {
   if (!evaluation) return "not judged yet";
   if (evaluation->verdict != Verdict::accepted) {
     return fmt::format("{}: {}", enum_name(evaluation->verdict),
-                       one_line(evaluation->detail, kDetailBytesMax));
+                       one_line(evaluation->detail, kAttemptDetailBytesMax));
   }
   std::string text = "accepted";
   if (evaluation->measurement) {
