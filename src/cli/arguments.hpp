@@ -121,6 +121,9 @@ struct MailboxArguments {
   int64_t number = 0;
   std::string file;  // "-": standard input
 };
+struct McpArguments {
+  JudgeArguments judge;
+};
 struct TargetsArguments {};
 struct DoctorArguments {
   std::string workspace = ".kernelevolve";
@@ -137,7 +140,7 @@ using Command =
     std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
                  SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
                  KnowledgeArguments, ReplayArguments, PromptArguments, MailboxArguments,
-                 TargetsArguments, DoctorArguments, HelpText>;
+                 McpArguments, TargetsArguments, DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

@@ -194,7 +194,7 @@ Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& op
 Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
                                  const JudgeOptions& options, Evaluation& evaluation) {
   const CheckOptions check{options_.precision, sets_to_check(options.effort),
-                           call_max(options), options.effort == Effort::full};
+                           call_max(options), options.tell_values};
   const CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
   evaluation.errors = checked.errors;
   if (checked.failure) {
