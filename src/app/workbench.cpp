@@ -17,14 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kProblemBytesMax = 16_MiB;
 
-// Of what PyTorch is about to read. What cannot be read is told by whoever opens the problem.
-Digest contents_of(const fs::path& path) {
-  std::string text;
-  for (const fs::path& file : {path, fs::path(path).replace_extension(".toml")}) {
-    const Result<std::string> read = os::read_file(file, kProblemBytesMax);
-    text += fmt::format("{}\n", read ? digest_of(*read).hex() : "none");
-  }
-  return digest_of(text);
+// Of what PyTorch is about to read: the file, and its sidecar when there is one.
+Result<Digest> contents_of(const fs::path& path) {
+  const std::string text = TRY(os::read_file(path, kProblemBytesMax).context("the problem"));
+  const auto sidecar = os::read_file(fs::path(path).replace_extension(".toml"), kProblemBytesMax);
+  return digest_of(text + '\0' + sidecar.value_or(""));
 }
 
 // The baselines as they were last timed beside a kernel that was accepted; null before.
@@ -64,7 +61,7 @@ Result<Workbench::OpenProblem*> Workbench::open(const std::string& problem_path,
   std::error_code ignored;
   fs::path path = fs::weakly_canonical(problem_path, ignored);
   if (path.empty()) path = fs::absolute(problem_path);
-  const Digest contents = contents_of(path);
+  const Digest contents = TRY(contents_of(path));
   for (auto one = open_.begin(); one != open_.end(); ++one) {
     if (one->path != path) continue;
     if (one->contents == contents) {
