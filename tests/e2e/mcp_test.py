@@ -121,6 +121,9 @@ class PublicClient(Case):
         self.assertIn("the worst at [", checked["structuredContent"]["detail"])
         self.assertNotIn("expected", json.dumps(checked))
 
+        profile = await agent.data("profile", problem="relu.py", source=RIGHT)
+        self.assertIn("vectorized", " ".join(profile["compiler_remarks"]))
+
         wrong = await agent.data("submit", problem="relu.py", source=WRONG)
         self.assertEqual(wrong["verdict"], "wrong_output")
         self.assertIsNone(wrong["time_ns"])
