@@ -5,6 +5,7 @@
 # Sourced by demo.sh and test.sh; idempotent. A second run takes seconds.
 #
 #   KE_BUILD_TARGETS   what to build (default: all)
+#   KE_TEST_PACKAGES   Python packages beside PyTorch (default: none)
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -45,6 +46,18 @@ install_python() {
   touch "$ready"
 }
 
+# What tests need and the program does not.
+install_test_packages() {
+  local packages ready
+  read -ra packages <<<"${KE_TEST_PACKAGES:-}"
+  [ ${#packages[@]} -gt 0 ] || return 0
+  ready=.venv/$(IFS=-; echo "${packages[*]}").ready
+  [ ! -e "$ready" ] || return 0
+  step "Installing ${packages[*]} into .venv"
+  .venv/bin/pip install --quiet "${packages[@]}"
+  touch "$ready"
+}
+
 build() {
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -67,5 +80,6 @@ build() {
 
 install_packages
 install_python
+install_test_packages
 build
 export KE_PYTHON=$PWD/.venv/bin/python

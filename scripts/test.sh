@@ -5,6 +5,7 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
+KE_TEST_PACKAGES="mcp==2.3.0"  # the public client that e2e_mcp talks with
 # shellcheck source=scripts/setup.sh
 . scripts/setup.sh
 step "Testing"

@@ -205,8 +205,8 @@ Result<OptimizeReport> resume(int64_t run, const std::string& out, Workspace& wo
   }
   const RunRow row = TRY(graph.run(id));
   const ProblemRow problem = TRY(graph.problem(row.scope.problem));
-  const SessionOptions options = TRY(session_of_run(workspace, id));
   const SearchOptions search_options = TRY(run_options(graph, id));
+  const SessionOptions options = TRY(session_of_run(workspace, id));
   std::unique_ptr<ModelSet> models;
   if (!search_options.models.names.empty()) {
     models = TRY(ModelSet::open(search_options.models, TRY(spending_of(graph, id))));
@@ -238,6 +238,7 @@ Result<JudgeReport> judge(const JudgeRequest& request, Workspace& workspace, Eve
   JudgeOptions options;
   options.effort = request.measure ? Effort::confirm : Effort::full;
   options.measure = request.measure;
+  options.tell_values = !request.measure;
   JudgeReport report;
   report.problem = session->problem().name;
   report.target = session->target_name();

@@ -54,6 +54,7 @@ class Session {
   const Target& target() const { return *target_; }
   const std::string& target_name() const { return options_.target; }
   const SessionOptions& options() const { return options_; }
+  const std::string& libraries() const;  // the sidecar's word, else the option's
   Evaluator& evaluator() { return *evaluator_; }
   ExperienceGraph& graph() { return graph_; }
 
@@ -68,9 +69,7 @@ class Session {
   void lower_cases();
   Result<EvaluatorOptions> evaluator_options(const Workspace& workspace, Oracle& oracle);
   Result<std::unique_ptr<Evaluator>> make_judge(const Workspace& workspace);
-  // The sidecar's word, else the option's.
-  const std::string& libraries() const;
-  Determinism determinism() const;
+  Determinism determinism() const;  // the sidecar's word, else the option's
 
   SessionOptions options_;
   ExperienceGraph graph_;

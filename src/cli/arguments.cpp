@@ -29,10 +29,11 @@ struct Parser {
   ReplayArguments replay;
   PromptArguments prompt;
   MailboxArguments mailbox;
+  McpArguments mcp;
   DoctorArguments doctor;
 };
 
-void add_judge_options(CLI::App& command, JudgeArguments& judge) {
+void add_session_options(CLI::App& command, JudgeArguments& judge) {
   command.add_option("--target", judge.target, "hardware and language; see `kernelevolve targets`")
       ->capture_default_str();
   command.add_option("--precision", judge.precision, "what arithmetic counts as right")
@@ -64,6 +65,10 @@ void add_judge_options(CLI::App& command, JudgeArguments& judge) {
                   "threads for kernel and baselines alike (0: all available)")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+}
+
+void add_judge_options(CLI::App& command, JudgeArguments& judge) {
+  add_session_options(command, judge);
   command.add_flag("--json", judge.json, "print one JSON object to stdout");
 }
 
@@ -84,6 +89,8 @@ void add_search_options(CLI::App& command, SearchArguments& search) {
       .add_option("--stall", search.stall,
                   "stop after this many steps without a 1 % gain (0: never)")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--past-floor", search.past_floor,
+                   "go on when the best kernel is within 10 % of the physical floor");
   command.add_option("--seed-kernel", search.seed_kernels,
                      "a kernel source to start from (repeatable)");
 }
@@ -265,6 +272,12 @@ void add_model_commands(Parser& parser) {
   answer->callback([&parser] { parser.mailbox.what = MailboxArguments::What::answer; });
 }
 
+void add_agent_command(Parser& parser) {
+  CLI::App* mcp = parser.app.add_subcommand(
+      "mcp", "serve a coding agent: the Model Context Protocol on standard input and output");
+  add_session_options(*mcp, parser.mcp.judge);
+}
+
 void add_machine_commands(Parser& parser) {
   parser.app.add_subcommand("targets", "what kernels can be made for");
   CLI::App* doctor =
@@ -292,6 +305,7 @@ Command chosen(const Parser& parser) {
   if (app.got_subcommand("replay")) return parser.replay;
   if (app.got_subcommand("prompt")) return parser.prompt;
   if (app.got_subcommand("mailbox")) return parser.mailbox;
+  if (app.got_subcommand("mcp")) return parser.mcp;
   if (app.got_subcommand("doctor")) return parser.doctor;
   return TargetsArguments{};
 }
@@ -324,6 +338,7 @@ Result<Command> parse_arguments(int argc, const char* const* argv) {
   add_graph_commands(parser);
   add_knowledge_commands(parser);
   add_model_commands(parser);
+  add_agent_command(parser);
   add_machine_commands(parser);
   if (argc > 1 && argv[1][0] != '-' && !has_command(parser.app, argv[1])) {
     return Error{Errc::invalid,

@@ -34,6 +34,7 @@ struct SearchArguments {
   std::string proposers;  // empty: synth,tune, and with a model llm,strategist as well
   double target_speedup = 0;  // 0: none
   int64_t stall = 0;          // 0: none
+  bool past_floor = false;
   std::vector<std::string> seed_kernels;
   std::vector<std::string> models;  // "openai:NAME"
   int64_t model_calls = 2;
@@ -122,6 +123,9 @@ struct MailboxArguments {
   int64_t number = 0;
   std::string file;  // "-": standard input
 };
+struct McpArguments {
+  JudgeArguments judge;
+};
 struct TargetsArguments {};
 struct DoctorArguments {
   std::string workspace = ".kernelevolve";
@@ -138,7 +142,7 @@ using Command =
     std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
                  SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
                  KnowledgeArguments, ReplayArguments, PromptArguments, MailboxArguments,
-                 TargetsArguments, DoctorArguments, HelpText>;
+                 McpArguments, TargetsArguments, DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

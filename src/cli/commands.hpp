@@ -31,6 +31,7 @@ Result<int> run_command(const KnowledgeArguments& arguments, const Environment& 
 Result<int> run_command(const ReplayArguments& arguments, const Environment& environment);
 Result<int> run_command(const PromptArguments& arguments, const Environment& environment);
 Result<int> run_command(const MailboxArguments& arguments, const Environment& environment);
+Result<int> run_command(const McpArguments& arguments, const Environment& environment);
 Result<int> run_command(const TargetsArguments& arguments, const Environment& environment);
 Result<int> run_command(const DoctorArguments& arguments, const Environment& environment);
 Result<int> run_command(const HelpText& help, const Environment& environment);

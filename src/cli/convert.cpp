@@ -120,6 +120,7 @@ Result<SearchOptions> search_options(const SearchArguments& arguments) {
   options.proposers = TRY(proposers_of(arguments));
   options.target_speedup = arguments.target_speedup;
   options.stall_steps = arguments.stall;
+  options.stop_near_floor = !arguments.past_floor;
   const Limits limits;
   for (const std::string& path : arguments.seed_kernels) {
     const std::string source =

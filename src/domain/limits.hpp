@@ -28,6 +28,9 @@ struct Limits {
   Milliseconds llm_total_max{1'800'000};  // one answer, from the call to its end
   int64_t llm_answer_bytes_max = 16_MiB;
   Milliseconds mailbox_wait_max{7 * 24 * 3'600'000LL};  // for a person
+  int32_t open_problems_max = 4;      // that an agent works on; each takes PyTorch processes
+  int32_t waiting_requests_max = 64;  // of an agent, while one is worked on
+  int64_t request_bytes_max = 8_MiB;  // one line of an agent: a source with every byte escaped
 };
 
 }  // namespace ke

@@ -197,7 +197,7 @@ Result<void> Judge::judge_loaded(runner::Runner& runner, int library_fd,
                                  const JudgeOptions& options, Evaluation& evaluation) {
   const CheckOptions check{options_.precision, options_.determinism,
                            sets_to_check(options.effort), call_max(options),
-                           options.effort == Effort::full};
+                           options.tell_values};
   CheckResult checked = TRY(check_correctness(runner, sets_, problem(), check, rng_, &pool_));
   const bool differed = checked.nondeterministic;
   const auto run_again = [&] {

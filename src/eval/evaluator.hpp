@@ -34,6 +34,8 @@ struct JudgeOptions {
   Effort effort = Effort::screen;
   bool measure = true;             // false: correctness alone (verify)
   std::optional<int64_t> best_ns;  // stop timing early when clearly slower than this
+  // Say what was expected and got at one wrong position: for a person, never for a proposer (D4).
+  bool tell_values = false;
 };
 
 // Whatever changes a verdict raises it: nodes judged by another version are judged again.

@@ -362,10 +362,11 @@ TEST(Judge, StopsEarlyWhenClearlySlower) {
 TEST(Judge, TellsExpectedValuesToPeopleAlone) {
   JudgeBench bench;
   const std::string source = source_of(kData / "hostile" / "one_wrong_element.cpp");
-  const std::string full = bench.judge(source, {.effort = Effort::full}).detail;
-  EXPECT_NE(full.find("(expected "), std::string::npos) << full;
-  EXPECT_NE(full.find(", got "), std::string::npos) << full;
-  for (const Effort effort : {Effort::screen, Effort::confirm}) {
+  const std::string told =
+      bench.judge(source, {.effort = Effort::full, .tell_values = true}).detail;
+  EXPECT_NE(told.find("(expected "), std::string::npos) << told;
+  EXPECT_NE(told.find(", got "), std::string::npos) << told;
+  for (const Effort effort : {Effort::screen, Effort::full, Effort::confirm}) {
     const std::string detail = bench.judge(source, {.effort = effort}).detail;
     EXPECT_FALSE(detail.empty());
     EXPECT_EQ(detail.find("expected"), std::string::npos) << detail;

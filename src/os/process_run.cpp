@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "os/file_system.hpp"
+#include "os/pipe_signal.hpp"
 #include "os/process.hpp"
 
 namespace ke::os {
@@ -104,35 +105,10 @@ class Conversation {
   size_t fed_ = 0;
 };
 
-// Writing to a child that has closed its input must not end us.
-class SigPipeBlocked {
- public:
-  SigPipeBlocked() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-  }
-  ~SigPipeBlocked() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    const timespec now{};
-    if (sigismember(&before_, SIGPIPE) == 0) {
-      while (sigtimedwait(&set, nullptr, &now) > 0) {
-      }
-      pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-  }
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Result<RunResult> run(const RunOptions& options) {
-  const SigPipeBlocked blocked;
+  const PipeSignalBlocked blocked;  // a child may have closed its input
   const SteadyTime start = std::chrono::steady_clock::now();
   ProcessOptions process = options.process;
   process.input = options.input.empty() ? Stream::null : Stream::pipe;

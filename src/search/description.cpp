@@ -4,8 +4,39 @@
 #include <filesystem>
 
 #include "base/json.hpp"
+#include "os/file_system.hpp"
+#include "search/search.hpp"
 
 namespace ke {
+namespace {
+
+constexpr int64_t kSourceBytesMax = 1 << 20;
+
+}  // namespace
+
+RunDescription describe(const SearchDependencies& dependencies) {
+  RunDescription description{.cases = {},
+                             .machine = dependencies.machine,
+                             .source = {},
+                             .models = {},
+                             .conditions = dependencies.conditions};
+  for (const Problem* problem : dependencies.cases) description.cases.push_back(*problem);
+  if (description.cases.empty()) description.cases.push_back(dependencies.problem);
+  // The file is for prompts alone, which take no long ones.
+  auto source = os::read_file(dependencies.problem.path, kSourceBytesMax);
+  if (source) description.source = std::move(*source);
+  if (dependencies.models) description.models = dependencies.models->list();
+  return description;
+}
+
+Result<Scope> scope_of(const SearchDependencies& dependencies) {
+  const Problem& problem = dependencies.problem;
+  const ProblemId id = TRY(dependencies.graph.add_problem(
+      {.name = problem.name, .path = problem.path, .digest = problem.digest}));
+  std::string toolchain = TRY(dependencies.target.toolchain());
+  if (!dependencies.conditions.empty()) toolchain += "; " + dependencies.conditions;
+  return Scope{id, dependencies.target_name, std::move(toolchain)};
+}
 
 Json encode(const RunDescription& description) {
   Json models = Json::array();

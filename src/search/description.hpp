@@ -9,6 +9,7 @@
 
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
+#include "domain/experience.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
 #include "propose/model/models.hpp"
@@ -22,6 +23,13 @@ struct RunDescription {
   std::vector<ModelInfo> models;
   std::string conditions;  // SearchDependencies::conditions
 };
+
+struct SearchDependencies;
+
+// Of a run that begins now.
+RunDescription describe(const SearchDependencies& dependencies);
+// Where its nodes belong; the problem is entered when the graph does not know it.
+Result<Scope> scope_of(const SearchDependencies& dependencies);
 
 Json encode(const RunDescription& description);
 Result<RunDescription> decode_run_description(const Json& json);

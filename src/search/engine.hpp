@@ -135,8 +135,6 @@ class Engine {
   Result<void> restore_exchanges(const std::vector<AnswerAgain>& answers);
   Asked asked_again(const PromptRow& row) const;
   Result<const ModelTask*> task_of(Asked& asked) const;
-  Result<Scope> scope() const;
-  RunDescription describe() const;
   void adopt(const NodeRow& row);
 
   Individual& at(int position) { return population_.individuals[static_cast<size_t>(position)]; }

@@ -7,48 +7,18 @@
 
 #include "base/json.hpp"
 #include "llm/exchange.hpp"
-#include "os/file_system.hpp"
 #include "search/engine.hpp"
 
 namespace ke {
-namespace {
-
-constexpr int64_t kSourceBytesMax = 1 << 20;
-
-}  // namespace
-
-Result<Scope> Engine::scope() const {
-  const Problem& problem = dependencies_.problem;
-  const ProblemId id = TRY(dependencies_.graph.add_problem(
-      {.name = problem.name, .path = problem.path, .digest = problem.digest}));
-  std::string toolchain = TRY(dependencies_.target.toolchain());
-  if (!dependencies_.conditions.empty()) toolchain += "; " + dependencies_.conditions;
-  return Scope{id, dependencies_.target_name, std::move(toolchain)};
-}
 
 Result<void> Engine::start() {
-  scope_ = TRY(scope());
+  scope_ = TRY(scope_of(dependencies_));
   run_ = TRY(dependencies_.graph.add_run({.scope = scope_,
                                           .config = dump_json(encode(options_)),
-                                          .description = dump_json(encode(describe())),
+                                          .description = dump_json(encode(describe(dependencies_))),
                                           .seed = options_.seed,
                                           .started_utc_ms = dependencies_.clock.utc_ms()}));
   return enter_seeds();
-}
-
-RunDescription Engine::describe() const {
-  RunDescription description{.cases = {},
-                             .machine = dependencies_.machine,
-                             .source = {},
-                             .models = {},
-                             .conditions = dependencies_.conditions};
-  for (const Problem* problem : dependencies_.cases) description.cases.push_back(*problem);
-  if (description.cases.empty()) description.cases.push_back(dependencies_.problem);
-  // The file is for prompts alone, which take no long ones.
-  auto source = os::read_file(dependencies_.problem.path, kSourceBytesMax);
-  if (source) description.source = std::move(*source);
-  if (dependencies_.models) description.models = dependencies_.models->list();
-  return description;
 }
 
 // Makes the row known to everything that decides; says nothing about its judgement.
@@ -72,7 +42,7 @@ void Engine::adopt(const NodeRow& row) {
 // is in flight again. Evaluations and statistics are there already and are not recorded twice.
 Result<void> Engine::restore(RunId run) {
   const RunRow row = TRY(dependencies_.graph.run(run));
-  scope_ = TRY(scope());
+  scope_ = TRY(scope_of(dependencies_));
   if (row.scope != scope_) {
     return Error{
         Errc::conflict,

@@ -25,7 +25,15 @@ Json encode(const SearchOptions& options) {
   return json;
 }
 
+Json config_of_submissions() { return {{"kind", kSubmissions}}; }
+
 Result<SearchOptions> decode_search_options(const Json& json) {
+  const auto kind = json.find("kind");
+  if (kind != json.end() && *kind == kSubmissions) {
+    return Error{Errc::conflict,
+                 "the run holds kernels that were handed in from outside and no search, so there "
+                 "is nothing to go on with or to play again; `kernelevolve graph ls` lists runs."};
+  }
   Fields fields = TRY(Fields::of(json, "the run's configuration"));
   SearchOptions options;
   options.steps = TRY(fields.get<int64_t>("steps"));

@@ -65,7 +65,12 @@ struct SearchOptions {
 };
 
 Json encode(const SearchOptions& options);
+// Errc::conflict for the config of a run that no search made.
 Result<SearchOptions> decode_search_options(const Json& json);
+
+// A run of kernels that were handed in from outside: its config says so, and holds no options.
+inline constexpr const char* kSubmissions = "submissions";
+Json config_of_submissions();
 
 // Why a run ended.
 enum class EndReason : uint8_t {

@@ -16,7 +16,7 @@ PRICES = '{"models": {"openai:writer": {"input": 10.0, "output": 40.0}}}'
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Speaks chat completions, streamed, and writes another relu each time; dead after some calls."""
+    """Speaks chat completions, streamed; writes another relu each time; dead after some calls."""
 
     daemon_threads = True
 
@@ -70,7 +70,8 @@ class Endpoints(CachedCase):
 
     def optimize(self, endpoint: Endpoint, *arguments: object):
         ran = self.run_binary(
-            "optimize", "relu.py", "--seed", 1, "--model", "openai:writer", "--json", *arguments,
+            "optimize", "relu.py", "--seed", 1, "--model", "openai:writer", "--json", "--past-floor",
+            *arguments,
             OPENAI_API_KEY=KEY, OPENAI_BASE_URL=endpoint.url,
         )  # fmt: skip
         self.assertEqual(ran.returncode, 0, ran.stderr)

@@ -104,7 +104,7 @@ class Models(CachedCase):
     def test_a_command_writes_kernels_and_the_run_plays_again(self) -> None:
         result = self.run_json(
             "optimize", "relu.py", "--steps", 6, "--seed", 1, "--model", self.script(talk=True),
-            "--proposers", "synth,llm", "--model-calls", 1,
+            "--proposers", "synth,llm", "--model-calls", 1, "--past-floor",
         )  # fmt: skip
         self.assertEqual(result["verdict"], "accepted")
         models = result["models"]

@@ -40,6 +40,8 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
 
 // --- Sections -----------------------------------------------------------------------------------
 
+// How a source for the target is written and built, and what the judge demands of it.
+std::string contract_section(const Target& target);
 // `tools`: whether the model may use some.
 std::string stable_section(const ProposalContext& context, ModelStyle style, bool tools);
 std::string problem_section(const ProposalContext& context);

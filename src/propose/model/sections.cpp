@@ -130,18 +130,23 @@ std::string case_lines(std::span<const Problem* const> cases) {
 
 }  // namespace
 
+std::string contract_section(const Target& target) {
+  const std::string contract = fill(embedded::contract_source_md,
+                                    {{"command", fenced(command_of(target))},
+                                     {"header", fenced(embedded::kernel_h)},
+                                     {"guide", target.guide()}});
+  return fmt::format("{}\n{}", contract, embedded::rules_source_md);
+}
+
 std::string stable_section(const ProposalContext& context, ModelStyle style, bool tools) {
   const std::string hardware = hardware_section(context.machine);
   if (style == ModelStyle::plan) {
     return fmt::format("{}\n{}\n{}\n{}", embedded::role_plan_md, embedded::rules_plan_md, hardware,
                        embedded::answer_plan_md);
   }
-  const std::string contract = fill(embedded::contract_source_md,
-                                    {{"command", fenced(command_of(context.target))},
-                                     {"header", fenced(embedded::kernel_h)},
-                                     {"guide", context.target.guide()}});
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}", embedded::role_source_md, contract,
-                                 embedded::rules_source_md, hardware, embedded::answer_source_md);
+  std::string text =
+      fmt::format("{}\n{}\n{}\n{}", embedded::role_source_md, contract_section(context.target),
+                  hardware, embedded::answer_source_md);
   if (!tools) return text;
   const std::string calls = fmt::format("{}", kToolCallsMax);
   return text + "\n" + fill(embedded::tools_source_md, {{"calls", calls}});
