@@ -70,8 +70,8 @@ class Endpoints(CachedCase):
 
     def optimize(self, endpoint: Endpoint, *arguments: object):
         ran = self.run_binary(
-            "optimize", "relu.py", "--seed", 1, "--model", "openai:writer", "--json", "--past-floor",
-            *arguments,
+            "optimize", "relu.py", "--seed", 1, "--model", "openai:writer", "--json",
+            "--past-floor", *arguments,
             OPENAI_API_KEY=KEY, OPENAI_BASE_URL=endpoint.url,
         )  # fmt: skip
         self.assertEqual(ran.returncode, 0, ran.stderr)
