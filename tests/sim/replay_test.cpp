@@ -16,7 +16,7 @@
 namespace ke::sim {
 namespace {
 
-constexpr Faults kFaults{.build_failures = 0.1, .rejections = 0.2};
+constexpr Faults kModelFaults{.build_failures = 0.1, .rejections = 0.2};
 
 // Good answers, tools, talk that is followed up, and failures, by the prompt alone.
 llm::Outcome moody(const Call& call) {
@@ -73,7 +73,7 @@ TEST(Replay, PlaysAWholeRunAgain) {
   for (const uint64_t seed : {1, 2, 3}) {
     SCOPED_TRACE(seed);
     const auto store = make_memory_store();
-    ModelWorld it(*store, moody, kFaults);
+    ModelWorld it(*store, moody, kModelFaults);
     SearchOptions options = model_options(24);
     options.seed = seed;
     const auto result = search(it.dependencies(), options);
@@ -88,7 +88,7 @@ TEST(Replay, PlaysAWholeRunAgain) {
 
 TEST(Replay, PlaysARunWithoutModelsAgain) {
   const auto store = make_memory_store();
-  World world(*store, kFaults);
+  World world(*store, kModelFaults);
   SearchOptions options = options_of("mcts", 4, 30);
   options.proposers = {"genes", "idle"};
   options.seeds = {{"mine", "genes 1 1 1 1 1 1"}};
@@ -110,11 +110,11 @@ TEST(Replay, AfterACutAtAnyInsertNothingIsLostAndTheWholePlaysAgain) {
         cut = true;
         return Error{Errc::unavailable, "the disk is full"};
       });
-      ModelWorld it(watched, moody, kFaults);
+      ModelWorld it(watched, moody, kModelFaults);
       const bool whole = search(it.dependencies(), options).has_value();
       EXPECT_EQ(whole, !cut);
     }
-    ModelWorld it(*store, moody, kFaults);
+    ModelWorld it(*store, moody, kModelFaults);
     const RunId run = **it.world.graph.latest_run();
     const auto result = resume(it.dependencies(), run, options);
     ASSERT_TRUE(result) << result.error().to_string();
