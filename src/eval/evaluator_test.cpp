@@ -116,6 +116,17 @@ TEST(Timing, MeasuresAnewBeforeItCallsATimeImpossible) {
   EXPECT_GT(timed->measurement.time_ns, 1000);
 }
 
+// The same for a baseline: what is subtracted from it was timed in a bad moment.
+TEST(Timing, MeasuresABaselineAnewThatSeemsToTakeNoTime) {
+  FakeOracleScript script = self_test_problem();
+  script.slow_empty_rings = 9;  // all that are taken at first
+  JudgeBench bench(std::move(script));
+  const Evaluation evaluation = bench.judge(source_of(kData / "honest" / "plain.cpp"));
+  ASSERT_TRUE(evaluation.measurement.has_value()) << evaluation.detail;
+  EXPECT_EQ(evaluation.measurement->eager_median_ns, 1'000'000);
+  EXPECT_GT(evaluation.measurement->speedup, 1);
+}
+
 // Twice the calls take twice as long, so a floor that was estimated too high rejects nobody.
 TEST(Judge, AcceptsATimeBelowTheFloorThatBearsQuestioning) {
   FakeOracleScript script = self_test_problem();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "eval/baseline_samples.hpp"
 #include "eval/floor.hpp"
 #include "eval/statistics.hpp"
 
@@ -21,14 +22,13 @@ using runner::Runner;
 using runner::RunnerFailure;
 
 constexpr int64_t kMs = 1'000'000;
-constexpr double kClearlySlower = 1.3;            // than the best: no more samples of it
-constexpr size_t kPairsOfCompile = 6;             // the fewest whose extremes cover 95 %
 constexpr size_t kComparedCalls = 6;              // the last ones of a watched batch
 constexpr double kDrift = 0.2;                    // of the baseline while it is sampled
 constexpr std::chrono::seconds kSecondChance{3};  // what sampling twice may cost
 constexpr int kWarmPairs = 5;
-constexpr int kMeasurements = 3;        // until an impossible time is believed
-constexpr double kContradiction = 0.5;  // of 2N calls against twice N, relative
+constexpr int64_t kBaselineNsMin = 100;  // no call of PyTorch takes less, whatever it computes
+constexpr int kMeasurements = 3;         // until an impossible time is believed
+constexpr double kContradiction = 0.5;   // of 2N calls against twice N, relative
 
 // Two elements of one input that changed places.
 struct Swap {
@@ -268,7 +268,7 @@ class Session {
       if (result_.failure) return {};
       m.candidate_ns.push_back(per_call(taken, empty_.median_ns, order.size()));
       TRY(sample_baselines(kinds, order));
-      if (compile_is_clearly_slower()) kinds = {BaselineKind::eager};
+      if (compile_is_clearly_slower(m)) kinds = {BaselineKind::eager};
       if (screening && pair == 1 && options_.judge.best_ns &&
           static_cast<double>(median_ns(m.candidate_ns)) >
               kClearlySlower * static_cast<double>(*options_.judge.best_ns)) {
@@ -279,44 +279,17 @@ class Session {
     return {};
   }
 
-  // torch.compile's time over eager's, of the pairs that have both.
-  Interval compile_over_eager() const {
-    const Measurement& m = result_.measurement;
-    const auto count = static_cast<std::ptrdiff_t>(m.compile_ns.size());
-    return paired_speedup(m.compile_ns, {m.eager_ns.begin(), m.eager_ns.begin() + count});
-  }
-
-  // It then has no part in min(eager, torch.compile), so a confirmation samples it no more.
-  bool compile_is_clearly_slower() const {
-    const Measurement& m = result_.measurement;
-    return m.compile_ns.size() >= kPairsOfCompile && m.compile_ns.size() == m.eager_ns.size() &&
-           compile_over_eager().low > kClearlySlower;
-  }
-
-  bool compile_was_left_out() const {
-    const Measurement& m = result_.measurement;
-    return !m.compile_ns.empty() && m.compile_ns.size() < m.eager_ns.size();
-  }
-
-  const std::vector<int64_t>& better_samples() const {
-    const Measurement& m = result_.measurement;
-    const bool compile_is_better =
-        m.eager_ns.empty() || (!m.compile_ns.empty() && !compile_was_left_out() &&
-                               median_ns(m.compile_ns) < median_ns(m.eager_ns));
-    return compile_is_better ? m.compile_ns : m.eager_ns;
-  }
-
   bool drifts() const { return std::abs(result_.measurement.drift - 1) > kDrift; }
 
   // Pairs take care of a machine that slows down evenly, not of one that does so in steps. What
   // ought to be confirmed gets a second chance; what still drifts is flagged.
   Result<void> sample_again_after_drift(bool cheap) {
     Measurement& m = result_.measurement;
-    m.drift = drift_of(better_samples());
+    m.drift = drift_of(better_samples(m));
     if (options_.judge.effort != Effort::confirm || !drifts() || !cheap) return {};
     m = Measurement{};
     TRY(sample());
-    if (!result_.failure) m.drift = drift_of(better_samples());
+    if (!result_.failure) m.drift = drift_of(better_samples(m));
     return {};
   }
 
@@ -359,11 +332,11 @@ class Session {
     m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
     if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
     if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
-    if (compile_was_left_out()) {  // by its ratio: the machine may have changed since
-      m.compile_median_ns = std::llround(compile_over_eager().middle *
+    if (compile_was_left_out(m)) {  // by its ratio: the machine may have changed since
+      m.compile_median_ns = std::llround(compile_over_eager(m).middle *
                                          static_cast<double>(*m.eager_median_ns));
     }
-    Interval speedup = paired_speedup(better_samples(), m.candidate_ns);
+    Interval speedup = paired_speedup(better_samples(m), m.candidate_ns);
     // Two pairs say that the candidate is slow, not how slow: one slow call of the baseline among
     // them would rank it first. The baseline's time is known better from before.
     if (result_.stopped_early) speedup = from_known_baseline(speedup);
@@ -377,12 +350,14 @@ class Session {
   }
 
   // An impossible time rejects, but not at once: the empty batch that is subtracted may have been
-  // timed while the machine was busy with something else, and a kernel cannot help that.
+  // timed while the machine was busy with something else, and a kernel cannot help that. A baseline
+  // that seems to take no time was measured against such a moment as well.
   Result<void> measure() {
     for (int attempt = 0; attempt < kMeasurements && !result_.failure; ++attempt) {
       if (attempt > 0) {
         options_.empty_batches->erase(plan_.calls);
         empty_ = TRY(empty_batch(plan_.calls));
+        if (baseline_is_impossible()) TRY(options_.baselines->measure_all(set_ids()));
         result_.measurement = Measurement{};
       }
       const Nanoseconds start = options_.clock->now();
@@ -390,14 +365,32 @@ class Session {
       const bool cheap = options_.clock->now() - start < kSecondChance;
       if (!result_.failure) TRY(sample_again_after_drift(cheap));
       if (!result_.failure) conclude();
-      if (result_.failure || result_.measurement.time_ns >= impossible_ns()) return {};
+      if (result_.failure) return {};
+      if (is_possible(result_.measurement.time_ns) && !baseline_is_impossible()) return {};
     }
-    if (result_.failure) return {};
+    if (is_possible(result_.measurement.time_ns)) {
+      result_.drifted = true;
+      return {};
+    }
     fail(Verdict::implausible_time,
          fmt::format("{} ns a call is less than the {} ns in which this machine can move the "
                      "bytes at best",
                      result_.measurement.time_ns, impossible_ns()));
     return {};
+  }
+
+  bool is_possible(int64_t time_ns) const { return time_ns >= impossible_ns(); }
+
+  bool baseline_is_impossible() const {
+    const Measurement& m = result_.measurement;
+    const int64_t least = std::max<int64_t>(kBaselineNsMin, impossible_ns());
+    return m.eager_median_ns.value_or(least) < least || m.compile_median_ns.value_or(least) < least;
+  }
+
+  std::vector<int64_t> set_ids() const {
+    std::vector<int64_t> ids;
+    for (const auto& held : sets_) ids.push_back(held->set.id);
+    return ids;
   }
 
   int64_t impossible_ns() const {

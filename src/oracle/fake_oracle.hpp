@@ -28,6 +28,7 @@ struct FakeOracleScript {
   Nanoseconds eager_call{1'000'000};  // what ring() reports, per call
   Nanoseconds compile_call{500'000};
   Nanoseconds empty_ring{20'000};
+  int slow_empty_rings = 0;  // the first ones take an hour
   BaselineState compile_state = BaselineState::absent;
 };
 
