@@ -119,7 +119,9 @@ Result<std::string> Engine::read_answer(Asked& asked, const llm::Completion& com
 // What the answer cost is the arm's to earn back, whether or not a kernel came of it.
 void Engine::charge(const Asked& asked, const llm::Outcome& outcome, double usd) {
   const bool early = outcome && outcome->finish == llm::FinishReason::stopped_by_us;
-  if (early) return;
+  // What the budget forbade was never sent.
+  const bool unsent = !outcome && outcome.error().kind == llm::FailureKind::budget;
+  if (early || unsent) return;
   const llm::Usage& usage = outcome ? outcome->usage : outcome.error().usage;
   ++spending_.calls;
   spending_.tokens += usage.input_tokens + usage.output_tokens;

@@ -38,6 +38,7 @@ Result<ModelSpending> spending_of(const GraphReader& graph, RunId run) {
       if (answer.early) continue;
       const Json json = TRY(parse_json(answer.outcome));
       const llm::Outcome outcome = TRY(llm::decode_outcome(json, exchange.prompt.model));
+      if (!outcome && outcome.error().kind == llm::FailureKind::budget) continue;  // never sent
       const llm::Usage& usage = outcome ? outcome->usage : outcome.error().usage;
       ++spending.calls;
       spending.tokens += usage.input_tokens + usage.output_tokens;

@@ -108,7 +108,7 @@ struct SearchDependencies {
 
 // What models cost and brought, over the whole run.
 struct ModelSpending {
-  int64_t calls = 0;   // answered or failed
+  int64_t calls = 0;   // sent, whether they were answered or failed
   int64_t tokens = 0;  // in and out
   double usd = 0;
   int64_t kernels = 0;   // nodes that models wrote
