@@ -237,6 +237,7 @@ TEST(ModelRun, EndsItsModelsWithTheBudgetAndSaysSoOnce) {
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_EQ(result->evaluated, 20);
   EXPECT_EQ(budget.spent().calls, 3);
+  EXPECT_EQ(result->models.calls, 3) << "what the budget forbade was never sent";
   EXPECT_LE(written(it.world.graph, result->run), 3);
   EXPECT_EQ(it.world.events.count("models.away"), 1);
 }
