@@ -148,10 +148,10 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
 
   const std::string diagnostics =
       capped(ran.error + ran.output, options_.limits.diagnostic_bytes_max);
-  if (ran.timed_out) {
+  if (ran.timed_out || diagnostics.find("CPU time limit exceeded") != std::string::npos) {
     return Artifact{{},
                     failure(Verdict::compile_error,
-                            fmt::format("the compiler was still running after {} ms",
+                            fmt::format("the compiler needed more than {} ms of its own time",
                                         options_.limits.compile_max.count()),
                             diagnostics),
                     0};

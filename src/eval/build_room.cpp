@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "embedded/ke_kernel_header.hpp"
 
 namespace ke {
@@ -15,6 +17,9 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
   }
 }
+
+// How many times its own time a build may take, waiting included.
+constexpr int kStandingStillMax = 10;
 
 }  // namespace
 
@@ -54,7 +59,11 @@ Result<os::RunResult> BuildRoom::run(const std::vector<std::string>& command,
   run.process.environment.push_back(fmt::format("CPATH={}", kWork));
   run.process.working_directory = kWork;
   run.process.room = &room_;
-  run.time_max = limits_.compile_max;
+  // A build stands still while somebody judges, so its own time is what is limited; a tool that
+  // sleeps is ended by the clock.
+  run.process.limits.cpu_seconds =
+      std::max<int64_t>(1, limits_.compile_max / std::chrono::seconds(1));
+  run.time_max = kStandingStillMax * limits_.compile_max;
   run.output_bytes_max = output_bytes_max;
   run.started = [this](pid_t group) { timing_lock_->add_group(group); };
   run.ending = [this](pid_t group) { timing_lock_->remove_group(group); };

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <thread>
 
 #include "base/rng.hpp"
 #include "eval/admission.hpp"
@@ -508,6 +510,32 @@ bool comes_true(const Condition& condition) {
   os::SystemClock clock;
   for (int i = 0; i < 20'000 && !condition(); ++i) clock.sleep_for(std::chrono::milliseconds(1));
   return condition();
+}
+
+// While somebody judges, a build stands still: that is no fault of the source.
+TEST(Build, HasItsOwnTimeLimited) {
+  const os::TemporaryDirectory folder = *os::TemporaryDirectory::create();
+  const std::unique_ptr<Target> target = find_target("x86")->make();
+  os::SystemClock clock;
+  TimingLock lock{std::filesystem::path()};
+  Limits limits;
+  limits.compile_max = Milliseconds(1'000);
+  const Result<Builder> builder =
+      Builder::create({target.get(), limits, {}, folder.path(), &lock, &clock});
+  ASSERT_TRUE(builder) << builder.error().to_string();
+  std::optional<TimingLock::Held> held = lock.hold();
+  std::atomic<bool> judged = false;
+  const std::jthread judging([&] {
+    std::this_thread::sleep_for(2 * limits.compile_max);
+    judged = true;
+    held.reset();
+  });
+  const Result<Artifact> built = builder->build(
+      "#include <kernelevolve/kernel.h>\nextern \"C\" int ke_launch(const ke_tensor*, int32_t, "
+      "ke_tensor*, int32_t, ke_context*) { return 0; }\n");
+  ASSERT_TRUE(built) << built.error().to_string();
+  EXPECT_FALSE(built->failure) << built->failure->detail;
+  EXPECT_TRUE(judged) << "it was built while somebody judged";
 }
 
 TEST(TimingLock, StopsTheBackgroundOfWhoeverWaits) {
