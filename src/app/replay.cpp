@@ -94,14 +94,6 @@ std::unique_ptr<ModelTasks> recorded_tasks(GroundSource& ground) {
   return prompted_tasks({.ground = &ground});
 }
 
-// All shape cases where there are several.
-std::vector<const Problem*> cases_of(const RunDescription& about) {
-  std::vector<const Problem*> cases;
-  for (const Problem& problem : about.cases) cases.push_back(&problem);
-  if (cases.size() == 1) cases.clear();
-  return cases;
-}
-
 }  // namespace
 
 Result<ReplayResult> replay(const ReplayRequest& request, EventSink& events, std::stop_token stop) {
@@ -134,7 +126,7 @@ Result<std::string> prompt_text(NodeId id, Workspace& workspace) {
   const RunRow run = TRY(graph.run(node.run));
   const About known = TRY(about_run(run.description));
   const std::unique_ptr<Target> target = TRY(target_named(run.scope.target))->make();
-  const std::vector<const Problem*> cases = cases_of(known.run);
+  const std::vector<const Problem*> cases = several_cases(known.run);
   ProposalContext context{.problem = known.run.cases.front(),
                           .cases = cases,
                           .programs = known.programs,

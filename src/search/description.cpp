@@ -38,6 +38,13 @@ Result<Scope> scope_of(const SearchDependencies& dependencies) {
   return Scope{id, dependencies.target_name, std::move(toolchain)};
 }
 
+std::vector<const Problem*> several_cases(const RunDescription& description) {
+  std::vector<const Problem*> cases;
+  if (description.cases.size() == 1) return cases;
+  for (const Problem& problem : description.cases) cases.push_back(&problem);
+  return cases;
+}
+
 Json encode(const RunDescription& description) {
   Json models = Json::array();
   for (const ModelInfo& model : description.models) {

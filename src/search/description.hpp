@@ -31,6 +31,9 @@ RunDescription describe(const SearchDependencies& dependencies);
 // Where its nodes belong; the problem is entered when the graph does not know it.
 Result<Scope> scope_of(const SearchDependencies& dependencies);
 
+// All shape cases where there are several, as SearchDependencies and ProposalContext take them.
+std::vector<const Problem*> several_cases(const RunDescription& description);
+
 Json encode(const RunDescription& description);
 Result<RunDescription> decode_run_description(const Json& json);
 

@@ -42,13 +42,6 @@ Result<SearchOptions> options_of(const Recording& recording) {
   return options;
 }
 
-std::vector<const Problem*> cases_of(const RunDescription& about) {
-  std::vector<const Problem*> cases;
-  if (about.cases.size() == 1) return cases;
-  for (const Problem& problem : about.cases) cases.push_back(&problem);
-  return cases;
-}
-
 ReplayReport report_of(const Recording& recording) {
   ReplayReport report;
   report.nodes = static_cast<int64_t>(recording.nodes.size());
@@ -72,7 +65,7 @@ Result<ReplayReport> replay(const Recording& recording, const ReplayDependencies
   replay_parts::RecordedEvaluator evaluator(recording);
   replay_parts::RecordedGround ground(cursor);
   const std::unique_ptr<ModelTasks> tasks = dependencies.tasks(ground);
-  const std::vector<const Problem*> cases = cases_of(dependencies.about);
+  const std::vector<const Problem*> cases = several_cases(dependencies.about);
   ExperienceGraph graph(store);
   os::FakeClock clock;
   const SearchDependencies search{.clock = clock,

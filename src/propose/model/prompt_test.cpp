@@ -63,7 +63,7 @@ class Prompt : public testing_support::History {
                 .source = "int ke_launch() { return x; }\n",
                 .note = "Use ```wide``` vectors\n# and more",
                 .evaluation = rejected(Verdict::compile_error, "it does not compile: kernel.cpp:1",
-                                       "/work/kernel.cpp:1:25: error: 'x' was not declared\n")});
+                                       "/room/kernel.cpp:1:25: error: 'x' was not declared\n")});
   }
 };
 
