@@ -64,7 +64,7 @@ build() {
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # another clone finds what this one compiled
   if [ ! -e build/build.ninja ]; then
     step "Configuring"
-    # A build from nothing costs about half in batches of files (KernelEvolve.cmake).
+    # In batches of files, whose headers then cost once a batch (KernelEvolve.cmake).
     cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
       -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${launcher[@]}" >/dev/null
   fi
