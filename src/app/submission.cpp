@@ -213,6 +213,9 @@ Json encode(const Judged& judged) {
                           "flags", "class", "cases"}) {
     if (all.contains(key)) json[key] = all.at(key);
   }
+  // What `best` ranks by: times of different moments are not comparable, paired ratios are.
+  const std::optional<double> ranked_by = ranking_fitness(evaluation);
+  json["fitness"] = ranked_by ? Json(*ranked_by) : Json();
   if (const auto& measured = evaluation.measurement) {
     json["speedup"] = {{"median", measured->speedup},
                        {"low", measured->speedup_low},
