@@ -110,6 +110,7 @@ class Engine {
   Result<bool> ask_about(const Selection& selection, const Rng& rng);
   Result<void> send(Asked asked);
   bool repeats(const Digest& digest) const;
+  bool is_open(PromptId prompt) const;
   bool has_model(int model) const;
   bool embedded_may_go();
   void tell_away();

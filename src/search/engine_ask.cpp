@@ -163,13 +163,32 @@ Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
   return false;
 }
 
+// Whether the question is open, or was asked often enough. As long as it is not known what came of
+// it, asking it again would pay twice for what the next verdict may answer.
 bool Engine::repeats(const Digest& digest) const {
   int times = 0;
   for (const auto& [id, asked] : asked_) {
     if (asked.row.digest != digest) continue;
-    if (unanswered_.contains(id) || ++times == kSamePromptMax) return true;
+    if (is_open(id) || ++times == kSamePromptMax) return true;
   }
   return false;
+}
+
+// The conversation that the prompt begins goes on, or its kernel has no verdict yet.
+bool Engine::is_open(PromptId prompt) const {
+  if (unanswered_.contains(prompt)) return true;
+  const auto is_it = [&](PromptId other) { return other == prompt; };
+  const auto prompt_of = [&](const InFlight& node) {
+    return rows_[static_cast<size_t>(node.position)].prompt;
+  };
+  if (std::ranges::any_of(candidates_, is_it, &Candidate::prompt) ||
+      std::ranges::any_of(follow_ups_, is_it, &FollowUp::prompt) ||
+      std::ranges::any_of(in_flight_, is_it, prompt_of)) {
+    return true;
+  }
+  return std::ranges::any_of(asked_, [&](const auto& entry) {
+    return entry.second.row.follows == prompt && is_open(entry.first);
+  });
 }
 
 Result<void> Engine::send(Asked asked) {

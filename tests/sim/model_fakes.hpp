@@ -15,7 +15,7 @@ namespace ke::sim {
 
 // The prompt tells how many nodes there are, and the genes of the parents. Tools give another text
 // every time, unless a recording says what they gave.
-class GenesTasks final : public ModelTasks {
+class GenesTasks : public ModelTasks {
  public:
   explicit GenesTasks(GroundSource* recorded = nullptr) : recorded_(recorded) {}
 

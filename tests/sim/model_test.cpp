@@ -211,6 +211,46 @@ TEST(ModelRun, TheSameKernelAgainIsNoNode) {
   EXPECT_LE(written(it.world.graph, result->run), 1);
 }
 
+// Prompts that say no more than what they were made from.
+class TerseTasks final : public GenesTasks {
+ public:
+  Result<std::optional<ModelTask>> make(const ProposalContext& context, ModelStyle style,
+                                        std::optional<int64_t> tokens_max) const override {
+    std::optional<ModelTask> task = TRY(GenesTasks::make(context, style, tokens_max));
+    std::string& text = task->request.messages.front().text;
+    text = text.find('\n') == std::string::npos ? "draft" : text.substr(text.find('\n') + 1);
+    return task;
+  }
+};
+
+TEST(ModelRun, AQuestionIsAskedAgainOnlyWhenItIsKnownWhatCameOfIt) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, answer_of);
+  const TerseTasks tasks;
+  SearchDependencies dependencies = it.dependencies();
+  dependencies.tasks = &tasks;
+  SearchOptions options = model_options(16, {"llm"});
+  options.models.calls = 1;
+  const auto result = search(dependencies, options);
+  ASSERT_TRUE(result) << result.error().to_string();
+  std::map<PromptId, int64_t> judged_at;  // evaluations that were known when its kernel was
+  const std::vector<NodeRow> nodes = *it.world.graph.nodes(result->run, false);
+  for (const NodeRow& node : nodes) judged_at[node.prompt] = node.step;
+  std::map<Digest, PromptId> last;
+  int repeats = 0;
+  const std::vector<ExchangeRow> exchanges = *store->exchanges({.run = result->run});
+  for (const ExchangeRow& exchange : exchanges) {
+    const PromptRow& prompt = exchange.prompt;
+    const auto before = last.find(prompt.digest);
+    if (before != last.end() && judged_at.contains(before->second)) {
+      ++repeats;
+      EXPECT_GE(prompt.consumed, judged_at.at(before->second)) << prompt.id.value;
+    }
+    last[prompt.digest] = prompt.id;
+  }
+  EXPECT_GT(repeats, 0) << "nothing was tested";
+}
+
 TEST(ModelRun, OutlivesAnEndpointThatDies) {
   const auto store = make_memory_store();
   ModelWorld it(*store, [](const Call& call) {
