@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "app/ground.hpp"
 #include "app/session.hpp"
@@ -48,26 +47,17 @@ Result<About> about_run(const std::string& text) {
   return about;
 }
 
-// "strict, as-is, libraries none, …" as Session::dependencies wrote it.
 Result<SessionOptions> session_options(const Recording& recording, const About& about) {
+  const Conditions& conditions = about.run.conditions;
   SessionOptions options;
   options.problem_path = about.run.cases.front().path;
   options.problem_name = recording.problem;
   options.target = recording.run.scope.target;
   options.threads = about.run.machine.threads;
-  const std::string& conditions = about.run.conditions;
-  static const std::regex kForm("([a-z0-9]+), ([a-z0-9-]+), libraries (.*), judge [0-9]+(.*)");
-  std::smatch match;
-  const bool known = std::regex_match(conditions, match, kForm);
-  const auto precision = known ? parse_enum<Precision>(match.str(1)) : std::nullopt;
-  if (!precision) {
-    return Error{Errc::invalid, fmt::format("the recording's conditions '{}' are none we know",
-                                            conditions)};
-  }
-  options.precision = *precision;
-  options.dtype = match.str(2);
-  options.libraries = match.str(3);
-  if (match.str(4).starts_with(", determinism budget")) options.determinism = Determinism::budget;
+  options.precision = conditions.precision;
+  options.dtype = conditions.dtype;
+  options.libraries = conditions.libraries;
+  options.determinism = conditions.determinism;
   if (options.problem_path.empty()) {
     return Error{Errc::invalid, "the recording lacks the problem's file, so nothing can be judged "
                                 "again"};

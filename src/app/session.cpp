@@ -201,20 +201,17 @@ Determinism Session::determinism() const {
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,
                                          ModelSet* models) {
-  std::string conditions =
-      fmt::format("{}, {}, libraries {}, judge {}", enum_name(options_.precision), options_.dtype,
-                  libraries(), kJudgeVersion);
-  // Named only where it is not what it always was: nodes that were judged before stay known.
-  if (determinism() != Determinism::bitwise) {
-    conditions += fmt::format(", determinism {}", enum_name(determinism()));
-  }
-  if (oracles_.size() > 1) conditions += fmt::format(", {} shape cases", oracles_.size());
   return SearchDependencies{.clock = clock_,
                             .evaluator = *evaluator_,
                             .graph = graph_,
                             .target = *target_,
                             .target_name = options_.target,
-                            .conditions = std::move(conditions),
+                            .conditions = {.precision = options_.precision,
+                                           .dtype = options_.dtype,
+                                           .libraries = libraries(),
+                                           .determinism = determinism(),
+                                           .shape_cases = static_cast<int32_t>(oracles_.size()),
+                                           .judge_version = kJudgeVersion},
                             .machine = machine_,
                             .problem = problem(),
                             .cases = oracles_.size() > 1 ? cases() : std::vector<const Problem*>(),

@@ -33,8 +33,8 @@ Result<Scope> scope_of(const SearchDependencies& dependencies) {
   const Problem& problem = dependencies.problem;
   const ProblemId id = TRY(dependencies.graph.add_problem(
       {.name = problem.name, .path = problem.path, .digest = problem.digest}));
-  std::string toolchain = TRY(dependencies.target.toolchain());
-  if (!dependencies.conditions.empty()) toolchain += "; " + dependencies.conditions;
+  const std::string toolchain =
+      TRY(dependencies.target.toolchain()) + "; " + to_text(dependencies.conditions);
   return Scope{id, dependencies.target_name, std::move(toolchain)};
 }
 
@@ -58,7 +58,7 @@ Json encode(const RunDescription& description) {
               {"file", file.filename().string()},
               {"source", description.source},
               {"models", std::move(models)},
-              {"conditions", description.conditions}};
+              {"conditions", encode(description.conditions)}};
 }
 
 Result<RunDescription> decode_run_description(const Json& json) {
@@ -80,7 +80,7 @@ Result<RunDescription> decode_run_description(const Json& json) {
         {TRY(entry.get<std::string>("name")), TRY(entry.get<bool>("priced"))});
     TRY(entry.finish());
   }
-  description.conditions = TRY(fields.get<std::string>("conditions"));
+  description.conditions = TRY(decode_conditions(TRY(fields.get<Json>("conditions"))));
   TRY(fields.finish());
   return description;
 }

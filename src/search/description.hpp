@@ -9,6 +9,7 @@
 
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
+#include "domain/conditions.hpp"
 #include "domain/experience.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
@@ -21,7 +22,7 @@ struct RunDescription {
   MachineProfile machine;
   std::string source;  // of the problem's file; empty when it could not be read
   std::vector<ModelInfo> models;
-  std::string conditions;  // SearchDependencies::conditions
+  Conditions conditions;
 };
 
 struct SearchDependencies;

@@ -73,7 +73,7 @@ Result<ReplayReport> replay(const Recording& recording, const ReplayDependencies
                                   .graph = graph,
                                   .target = dependencies.target,
                                   .target_name = recording.run.scope.target,
-                                  .conditions = {},
+                                  .conditions = dependencies.about.conditions,
                                   .machine = dependencies.about.machine,
                                   .problem = dependencies.about.cases.front(),
                                   .cases = cases,

@@ -15,6 +15,7 @@
 #include "base/events.hpp"
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
+#include "domain/conditions.hpp"
 #include "domain/evaluation.hpp"
 #include "domain/machine.hpp"
 #include "domain/problem.hpp"
@@ -89,9 +90,8 @@ struct SearchDependencies {
   ExperienceGraph& graph;
   const Target& target;
   std::string target_name;
-  // Whatever else decides a verdict: precision, dtype, policies, version of the judge. Nodes
-  // are reused only where it is equal (it becomes part of the scope's toolchain).
-  std::string conditions;
+  // Nodes are reused only where they are equal (they become part of the scope's toolchain).
+  Conditions conditions;
   const MachineProfile& machine;
   const Problem& problem;  // of case 0
   std::vector<const Problem*> cases = {};  // all shape cases where there are several

@@ -197,7 +197,7 @@ SearchDependencies World::dependencies() {
           .graph = graph,
           .target = target,
           .target_name = "fake",
-          .conditions = "strict",
+          .conditions = {},
           .machine = machine,
           .problem = problem,
           .proposers = proposers,

@@ -185,7 +185,7 @@ TEST_F(Search, ReusesWhatAnEarlierRunJudged) {
 TEST_F(Search, OtherConditionsReuseNothing) {
   ASSERT_TRUE(run(options_));
   SearchDependencies dependencies = world_.dependencies();
-  dependencies.conditions = "ieee";
+  dependencies.conditions.precision = Precision::ieee;
   EXPECT_EQ(search(dependencies, options_)->reused, 0);
 }
 
