@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/enum_names.hpp"
 #include "base/json.hpp"
 #include "base/rng.hpp"
-#include "base/enum_names.hpp"
 
 namespace ke::llm {
 namespace {
@@ -69,7 +69,9 @@ TEST(AnswerJson, WhateverComesIsAnObjectOrAFault) {
       EXPECT_NE(result.error().sentence, "");
     }
   }
-  if (chosen == nullptr) EXPECT_GE(objects, 10) << "the fuzz reaches answers that can be used";
+  if (chosen == nullptr) {
+    EXPECT_GE(objects, 10) << "the fuzz reaches answers that can be used";
+  }
 }
 
 }  // namespace

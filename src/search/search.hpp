@@ -149,7 +149,8 @@ struct SearchResult {
 // model.cut {prompt}: the run ended while the model wrote on behind a good block;
 // model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
 // model.stand_in {prompt, agent, message}: the conversation goes on with what the version of that
-// sub-agent without a model gives, since the prompt brought nothing of use; models.away {message} when none can be asked and the embedded proposers go on alone.
+// sub-agent without a model gives, since the prompt brought nothing of use; models.away {message}
+// when none can be asked and the embedded proposers go on alone.
 //
 // Errors: Errc::invalid for an unknown policy or proposer; whatever the store or the evaluator
 // report, after which the run can be resumed.

@@ -24,7 +24,7 @@ constexpr size_t kEntryBytesMax = 400;
 std::string_view reader_of(ModelStyle style) {
   return style == ModelStyle::source
              ? "writes the whole source of the next kernel"
-             : "edits the plan: directives have to be other fusions or other decisions of schedules";
+             : "edits the plan: directives have to be other fusions or decisions of schedules";
 }
 
 // False when there is no plan to edit.
@@ -40,7 +40,9 @@ bool show_parents(const ProposalContext& context, ModelStyle style, model::Mater
   }
   if (context.parents.empty()) return true;
   material.base = model::source_section(embedded::base_source_md, context.parents[0]);
-  if (crossed) material.other = model::source_section(embedded::other_source_md, context.parents[1]);
+  if (crossed) {
+    material.other = model::source_section(embedded::other_source_md, context.parents[1]);
+  }
   return true;
 }
 

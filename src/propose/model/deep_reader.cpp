@@ -174,7 +174,8 @@ tl::expected<ReaderAnswer, llm::AnswerProblem> read_choice(std::string_view answ
 llm::CompletionRequest go_on_reading(const ModelTask& task, std::string_view answer,
                                      const std::vector<Found>& found, int left) {
   const std::string next =
-      left > 0 ? fmt::format("You may search {} more time{}, or choose.", left, left == 1 ? "" : "s")
+      left > 0 ? fmt::format("You may search {} more time{}, or choose.", left,
+                             left == 1 ? "" : "s")
                : std::string("You cannot search again: choose.");
   return model::go_on_with(task.request, answer,
                            model::fill(embedded::search_result_md,
