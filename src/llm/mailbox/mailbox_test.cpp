@@ -58,10 +58,10 @@ TEST_F(Mailbox, ThePurposeStandsInTheHeadAndNotInThePrompt) {
   stopped.request_stop();
   CompletionRequest request = question("which");
   const auto provider = open();
-  provider->complete(request, {}, stopped.get_token());
+  EXPECT_TRUE(provider->complete(request, {}, stopped.get_token()));
   request = question("why");
   request.purpose = "llm/context_memory";
-  provider->complete(request, {}, stopped.get_token());
+  EXPECT_TRUE(provider->complete(request, {}, stopped.get_token()));
   const std::vector<MailboxEntry> entries = list_mailbox(box).value();
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].asks, "");

@@ -45,8 +45,8 @@ std::string found_text(const std::vector<Found>& found) {
                                   : one.search.by == llm::FindBy::text ? "string"
                                   : one.search.by == llm::FindBy::path ? "name"
                                                                        : "regex";
-    text += fmt::format("{} {}:\n{}\n", kind, model::one_line(one.search.what, kTitleBytesMax),
-                        lines);
+    text += fmt::format("{}{} {}:\n{}", text.empty() ? "" : "\n", kind,
+                        model::one_line(one.search.what, kTitleBytesMax), lines);
   }
   return text;
 }
