@@ -2,6 +2,7 @@
 #include "app/ground.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "app/knowledge.hpp"
@@ -11,6 +12,8 @@
 
 namespace ke::app {
 namespace {
+
+constexpr int64_t kIndexEntries = 16;
 
 // Operations that say what a kernel computes; the rest only moves or shapes.
 std::vector<std::string> operations_of(const Problem& problem) {
@@ -44,22 +47,36 @@ class WorkspaceGround final : public GroundSource {
   Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
                                                 const Diagnosis& diagnosis,
                                                 int64_t tokens_max) override {
-    knowledge::Diagnosis question{.target = target_,
-                                  .bound = parse_enum<knowledge::Bound>(diagnosis.bound),
-                                  .evidence = diagnosis.evidence,
-                                  .operations = operations_of(context.problem),
-                                  .skeletons = {},
-                                  .tried = diagnosis.tried};
-    question.evidence.insert(question.evidence.end(), diagnosis.directives.begin(),
-                             diagnosis.directives.end());
     std::vector<PromptDocument> documents;
     const knowledge::DeepSearchLimits limits{.tokens_max = tokens_max};
     for (const knowledge::Chosen& one :
-         TRY(knowledge::deep_search(library_, question, limits))) {
+         TRY(knowledge::deep_search(library_, question_of(context, diagnosis), limits))) {
       documents.push_back(
           {one.document->path, one.document->title, one.document->body, one.reason});
     }
     return documents;
+  }
+
+  Result<std::vector<IndexEntry>> index(const ProposalContext& context,
+                                        const Diagnosis& diagnosis) override {
+    std::vector<IndexEntry> entries;
+    const knowledge::DeepSearchLimits limits{.documents_max = kIndexEntries,
+                                             .tokens_max = std::numeric_limits<int64_t>::max()};
+    for (const knowledge::Chosen& one :
+         TRY(knowledge::deep_search(library_, question_of(context, diagnosis), limits))) {
+      entries.push_back(entry_of(*one.document, one.document->lead()));
+    }
+    return entries;
+  }
+
+  Result<Found> look_up(const llm::ToolCall& search) override {
+    return found_by(library_, target_, search);
+  }
+
+  Result<std::optional<PromptDocument>> read(const std::string& path) override {
+    const knowledge::Document* document = library_.catalogue().find(path);
+    if (document == nullptr || !document->searchable()) return std::optional<PromptDocument>();
+    return std::optional<PromptDocument>({document->path, document->title, document->body, {}});
   }
 
   Result<std::string> use(const llm::ToolCall& call) override {
@@ -70,6 +87,19 @@ class WorkspaceGround final : public GroundSource {
   }
 
  private:
+  knowledge::Diagnosis question_of(const ProposalContext& context,
+                                   const Diagnosis& diagnosis) const {
+    knowledge::Diagnosis question{.target = target_,
+                                  .bound = parse_enum<knowledge::Bound>(diagnosis.bound),
+                                  .evidence = diagnosis.evidence,
+                                  .operations = operations_of(context.problem),
+                                  .skeletons = {},
+                                  .tried = diagnosis.tried};
+    question.evidence.insert(question.evidence.end(), diagnosis.directives.begin(),
+                             diagnosis.directives.end());
+    return question;
+  }
+
   knowledge::Library library_;
   std::string target_;
   Evaluator* evaluator_;

@@ -70,7 +70,8 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
                                .tokens = result.models.tokens,
                                .usd = result.models.usd,
                                .kernels = result.models.kernels,
-                               .accepted = result.models.accepted};
+                               .accepted = result.models.accepted,
+                               .sub_agents = result.models.sub_agents};
   }
   report.ended = enum_name(result.reason);
   if (result.evaluation) report.fill_figures(*result.evaluation);

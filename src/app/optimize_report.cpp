@@ -34,24 +34,37 @@ Json encode_models(const ModelCosts& models, std::optional<double> speedup) {
   const auto accepted = static_cast<double>(models.accepted);
   const double gained = speedup.value_or(1.0) - 1.0;
   const auto tokens = static_cast<double>(models.tokens);
-  return {{"calls", models.calls},
-          {"tokens", models.tokens},
-          {"usd", models.usd},
-          {"kernels", models.kernels},
-          {"accepted", models.accepted},
-          {"tokens_per_accepted", per(tokens, accepted)},
-          {"usd_per_accepted", per(models.usd, accepted)},
-          {"tokens_per_speedup", per(tokens, gained)},
-          {"usd_per_speedup", per(models.usd, gained)}};
+  Json json = {{"calls", models.calls},
+               {"tokens", models.tokens},
+               {"usd", models.usd},
+               {"kernels", models.kernels},
+               {"accepted", models.accepted},
+               {"tokens_per_accepted", per(tokens, accepted)},
+               {"usd_per_accepted", per(models.usd, accepted)},
+               {"tokens_per_speedup", per(tokens, gained)},
+               {"usd_per_speedup", per(models.usd, gained)}};
+  const ModelCost& advice = models.sub_agents;
+  if (advice.calls > 0) {
+    json["sub_agents"] = {
+        {"calls", advice.calls}, {"tokens", advice.tokens}, {"usd", advice.usd}};
+  }
+  return json;
 }
 
 Result<ModelCosts> decode_costs(const Json& json) {
   Fields fields = TRY(Fields::of(json, "models"));
+  ModelCost advice;
+  if (const Json* part = fields.find("sub_agents")) {
+    Fields inner = TRY(Fields::of(*part, "sub_agents"));
+    advice = {TRY(inner.get<int64_t>("calls")), TRY(inner.get<int64_t>("tokens")),
+              TRY(inner.get<double>("usd"))};
+  }
   return ModelCosts{.calls = TRY(fields.get<int64_t>("calls")),
                     .tokens = TRY(fields.get<int64_t>("tokens")),
                     .usd = TRY(fields.get<double>("usd")),
                     .kernels = TRY(fields.get<int64_t>("kernels")),
-                    .accepted = TRY(fields.get<int64_t>("accepted"))};
+                    .accepted = TRY(fields.get<int64_t>("accepted")),
+                    .sub_agents = advice};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
 #include "domain/evaluation.hpp"
+#include "search/search.hpp"
 
 namespace ke::app {
 
@@ -23,6 +24,7 @@ struct ModelCosts {
   double usd = 0;        // 0 as well when no price is known
   int64_t kernels = 0;   // that models wrote
   int64_t accepted = 0;  // of those
+  ModelCost sub_agents = {};  // of calls, tokens and usd: before proposals
 };
 
 struct OptimizeReport {

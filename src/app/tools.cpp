@@ -2,6 +2,7 @@
 #include "app/tools.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/assert.hpp"
 #include "propose/model/text.hpp"
@@ -14,6 +15,8 @@ using knowledge::Library;
 
 constexpr int64_t kHitsMax = 6;
 constexpr int64_t kLinesMax = 30;
+constexpr int64_t kEntriesMax = 8;
+constexpr int64_t kLinesForEntriesMax = 500;  // one document may hold most of them
 constexpr size_t kLineBytesMax = 300;
 constexpr const char* kNothing = "Nothing was found. Other words may find something.\n";
 
@@ -71,11 +74,15 @@ std::string paths_text(const Library& library, const std::string& pattern) {
   return text.empty() ? kNothing : text;
 }
 
+Result<std::vector<knowledge::FoundLine>> lines_of(const Library& library,
+                                                   const llm::ToolCall& call, int64_t limit) {
+  if (call.by == llm::FindBy::regex) return library.find_regex(call.what, limit);
+  return library.find_text(call.what, limit);
+}
+
 Result<std::string> find_text(const Library& library, const llm::ToolCall& call) {
   if (call.by == llm::FindBy::path) return paths_text(library, call.what);
-  Result<std::vector<knowledge::FoundLine>> lines =
-      call.by == llm::FindBy::regex ? library.find_regex(call.what, kLinesMax)
-                                    : library.find_text(call.what, kLinesMax);
+  Result<std::vector<knowledge::FoundLine>> lines = lines_of(library, call, kLinesMax);
   if (!lines && lines.error().code == Errc::invalid) return lines.error().message + "\n";
   if (!lines) return lines.error();
   std::string text;
@@ -109,6 +116,45 @@ Result<std::string> profile_text(Evaluator& evaluator, const std::string& source
   if (code != Errc::unavailable && code != Errc::refused) return profile.error();
   return fmt::format("It compiles, but it cannot be looked into: {}.\n",
                      model::without_paths(profile.error().message));
+}
+
+IndexEntry entry_of(const Document& document, std::string text) {
+  return {.path = document.path,
+          .title = document.title,
+          .topics = fmt::format("{}", fmt::join(document.topics, ", ")),
+          .text = std::move(text)};
+}
+
+Result<Found> found_by(Library& library, const std::string& target, const llm::ToolCall& call) {
+  Found found{.search = call, .entries = {}, .note = {}};
+  if (call.tool == llm::Tool::search) {
+    const knowledge::Query query{
+        .text = call.what, .targets = {target}, .bound = std::nullopt, .limit = kEntriesMax};
+    for (knowledge::Hit& hit : TRY(library.search(query))) {
+      found.entries.push_back(entry_of(*hit.document, std::move(hit.snippet)));
+    }
+    return found;
+  }
+  if (call.by == llm::FindBy::path) {
+    for (const Document* document : library.find_path(call.what, kEntriesMax)) {
+      found.entries.push_back(entry_of(*document, document->lead()));
+    }
+    return found;
+  }
+  Result<std::vector<knowledge::FoundLine>> lines =
+      lines_of(library, call, kLinesForEntriesMax);
+  if (!lines && lines.error().code != Errc::invalid) return lines.error();
+  if (!lines) {
+    found.note = lines.error().message;
+    return found;
+  }
+  for (const knowledge::FoundLine& line : *lines) {  // the first line of each document
+    const bool more = static_cast<int64_t>(found.entries.size()) < kEntriesMax;
+    const std::string& path = line.document->path;
+    const bool has = !found.entries.empty() && found.entries.back().path == path;
+    if (more && !has) found.entries.push_back(entry_of(*line.document, line.text));
+  }
+  return found;
 }
 
 Result<std::string> knowledge_text(Library& library, const std::string& target,

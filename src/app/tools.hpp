@@ -9,6 +9,7 @@
 #include "eval/evaluator.hpp"
 #include "knowledge/library.hpp"
 #include "llm/tool_call.hpp"
+#include "propose/model/ground.hpp"
 
 namespace ke::app {
 
@@ -19,5 +20,10 @@ Result<std::string> profile_text(Evaluator& evaluator, const std::string& source
 // search, find and read in the documents that searches may find: no skill that waits for a review.
 Result<std::string> knowledge_text(knowledge::Library& library, const std::string& target,
                                    const llm::ToolCall& call);
+
+// What deep search is shown of a document, and what a search or find of its finds.
+IndexEntry entry_of(const knowledge::Document& document, std::string text);
+Result<Found> found_by(knowledge::Library& library, const std::string& target,
+                       const llm::ToolCall& call);
 
 }  // namespace ke::app

@@ -102,6 +102,25 @@ TEST_F(KnowledgeTools, FindGivesLinesOrPaths) {
   EXPECT_NE(ask(Tool::find, "(", FindBy::regex).find("regular expression"), std::string::npos);
 }
 
+TEST_F(KnowledgeTools, DeepSearchGetsADocumentALineWithWhatWasFoundInIt) {
+  const auto find = [&](Tool tool, const std::string& what, FindBy by = FindBy::text) {
+    return *found_by(library_, "x86", {tool, by, what, {}});
+  };
+  const IndexEntry rows{"guidance/rows.md", "Row reductions", "rows",
+                        "Keep partial sums in registers."};
+  const Found lines = find(Tool::find, "partial +sums", FindBy::regex);
+  EXPECT_EQ(lines.entries, std::vector<IndexEntry>{rows});
+  EXPECT_EQ(lines.search.what, "partial +sums");
+  EXPECT_EQ(find(Tool::find, "guid", FindBy::path).entries, std::vector<IndexEntry>{rows});
+  EXPECT_EQ(find(Tool::find, "s").entries.size(), 2u) << "one line a document, no proposed skill";
+  const Found searched = find(Tool::search, "partial sums of rows");
+  ASSERT_EQ(searched.entries.size(), 1u) << "for the target";
+  EXPECT_EQ(searched.entries[0].path, rows.path);
+  const Found broken = find(Tool::find, "(", FindBy::regex);
+  EXPECT_TRUE(broken.entries.empty());
+  EXPECT_NE(broken.note.find("regular expression"), std::string::npos);
+}
+
 TEST_F(KnowledgeTools, ReadGivesADocumentWithoutItsFrontMatter) {
   EXPECT_EQ(ask(Tool::read, "guidance/rows.md"), "Keep partial sums in registers.\n");
   for (const char* path : {"../secret", "/etc/passwd", "guidance"}) {

@@ -110,6 +110,12 @@ void add_model_options(CLI::App& command, SearchArguments& search) {
                   "share of the steps that waits for models while they answer")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  command
+      .add_option("--sub-agents", search.sub_agents,
+                  "who diagnoses a node and chooses documents before a model proposes: embedded "
+                  "(no call) or model (two calls or more a proposal)")
+      ->check(CLI::IsMember({"embedded", "model"}))
+      ->capture_default_str();
   command.add_option("--budget-tokens", search.budget_tokens, "tokens to spend on models at most")
       ->check(CLI::PositiveNumber);
   command.add_option("--budget-usd", search.budget_usd, "money to spend on models at most")

@@ -39,6 +39,7 @@ struct SearchArguments {
   std::vector<std::string> models;  // "openai:NAME"
   int64_t model_calls = 2;
   double model_share = 0.5;
+  std::string sub_agents = "embedded";  // embedded, model
   std::optional<int64_t> budget_tokens;
   std::optional<int64_t> budget_calls;
   std::optional<double> budget_usd;

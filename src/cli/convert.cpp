@@ -107,13 +107,24 @@ Result<SearchOptions> search_options(const SearchArguments& arguments) {
                                             arguments.policy, names_of(all_policies()))};
   }
   options.policy = arguments.policy;
+  const auto sub_agents = parse_enum<SubAgents>(arguments.sub_agents);
+  if (!sub_agents) {
+    return Error{Errc::invalid, fmt::format("there is no '{}' to run sub-agents; there is {}.",
+                                            arguments.sub_agents,
+                                            fmt::join(kEnumNames<SubAgents>, ", "))};
+  }
+  if (*sub_agents == SubAgents::model && arguments.models.empty()) {
+    return Error{Errc::invalid, "--sub-agents model needs a language model; name one with --model, "
+                                "as in --model openai:NAME."};
+  }
   options.models = {.names = arguments.models,
                     .calls = static_cast<int32_t>(arguments.model_calls),
                     .share = arguments.model_share,
                     .tokens_max = arguments.budget_tokens,
                     .calls_max = arguments.budget_calls,
                     .usd_max = arguments.budget_usd,
-                    .prices = {}};
+                    .prices = {},
+                    .sub_agents = *sub_agents};
   if (!arguments.prices.empty()) {
     options.models.prices = std::filesystem::absolute(arguments.prices).string();
   }

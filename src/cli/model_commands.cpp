@@ -3,6 +3,7 @@
 // The commands around language models: replay, prompt, mailbox.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 
@@ -54,10 +55,16 @@ std::string replay_text(const app::ReplayResult& result) {
 std::string mailbox_text(const std::vector<llm::MailboxEntry>& entries) {
   std::string text;
   for (const llm::MailboxEntry& entry : entries) {
-    text += fmt::format("{:>5}  {:<8} {}\n", entry.number, entry.answered ? "answered" : "waiting",
-                        entry.prompt.string());
+    text += fmt::format("{:>5}  {:<8} {:<26} {}\n", entry.number,
+                        entry.answered ? "answered" : "waiting",
+                        entry.asks.empty() ? "-" : entry.asks, entry.prompt.string());
   }
   return text.empty() ? "no prompt has come in\n" : text;
+}
+
+std::string asked_by(const std::vector<llm::MailboxEntry>& entries, int64_t number) {
+  const auto found = std::ranges::find(entries, number, &llm::MailboxEntry::number);
+  return found == entries.end() ? std::string() : found->asks;
 }
 
 Result<std::string> answer_text(const std::string& file) {
@@ -89,9 +96,15 @@ Result<int> run_command(const MailboxArguments& arguments, const Environment&) {
     case MailboxArguments::What::list:
       print(mailbox_text(TRY(llm::list_mailbox(arguments.folder).context("the mailbox"))));
       break;
-    case MailboxArguments::What::show:
-      print(TRY(llm::read_prompt(arguments.folder, arguments.number).context("the prompt")));
+    case MailboxArguments::What::show: {
+      const std::string prompt =
+          TRY(llm::read_prompt(arguments.folder, arguments.number).context("the prompt"));
+      const std::string asks = asked_by(TRY(llm::list_mailbox(arguments.folder)), arguments.number);
+      // Beside the prompt, which may go into a file or to a model as it is.
+      if (!asks.empty()) std::cerr << fmt::format("prompt {} asks {}\n", arguments.number, asks);
+      print(prompt);
       break;
+    }
     case MailboxArguments::What::answer:
       TRY(llm::answer_prompt(arguments.folder, arguments.number,
                              TRY(answer_text(arguments.file))));

@@ -80,6 +80,12 @@ void Progress::show_model(std::string_view name, const Json& fields) {
     return plain_line(fmt::format("{} is not asked again: {}", text(fields, "model"),
                                   text(fields, "message")));
   }
+  if (name == "model.stand_in") {
+    const bool memory = text(fields, "agent") == "context_memory";
+    return plain_line(fmt::format("the model's {} cannot be used ({}); the embedded one stands in",
+                                  memory ? "diagnosis" : "choice of documents",
+                                  text(fields, "message")));
+  }
   if (name == "models.away") return plain_line(text(fields, "message"));
 }
 

@@ -59,6 +59,10 @@ std::string models_line(const app::OptimizeReport& report) {
   std::string text =
       fmt::format("  models         {} calls, {} tokens, {:.4f} USD; {} kernels, {} accepted",
                   models.calls, models.tokens, models.usd, models.kernels, models.accepted);
+  if (models.sub_agents.calls > 0) {
+    text += fmt::format(" (sub-agents: {} calls, {} tokens, {:.4f} USD of these)",
+                        models.sub_agents.calls, models.sub_agents.tokens, models.sub_agents.usd);
+  }
   if (models.accepted > 0) {
     const auto accepted = static_cast<double>(models.accepted);
     text += fmt::format(": {:.0f} tokens, {:.4f} USD each",

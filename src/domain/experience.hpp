@@ -91,8 +91,8 @@ struct PromptRow {
   RunId run;
   int64_t step = 0;      // nodes of the run at that moment
   int64_t consumed = 0;  // results the run had taken into account by then
-  PromptId follows;      // the prompt whose answer had a fault, or asked for a tool
-  std::string style;     // the proposer: "llm", "strategist"
+  PromptId follows;      // the prompt before it in the conversation; 0: it begins one
+  std::string style;     // the proposer, and who is asked for it: "llm", "llm/context_memory"
   std::string model;     // "openai:NAME"
   NodeKind kind = NodeKind::draft;
   Memory memory = Memory::parents;

@@ -16,43 +16,11 @@ namespace ke::llm {
 namespace {
 
 constexpr size_t kNoteBytesMax = 200;
-constexpr int kJsonDepthMax = 64;  // printing nests as deeply as the text
-
-// Whether brackets nest so deeply that only mischief explains it.
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool quoted = false, escaped = false;
-  for (const char c : text) {
-    if (escaped) {
-      escaped = false;
-    } else if (quoted) {
-      escaped = c == '\\';
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kJsonDepthMax) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-bool begins_like(std::string_view text, std::initializer_list<std::string_view> starts) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return std::ranges::any_of(starts, [&](std::string_view s) { return text.starts_with(s); });
-}
 
 bool looks_like_source(std::string_view text) {
   return begins_like(text, {"//", "/*", "#include", "#pragma", "#define", "#if", "extern ",
                             "namespace", "template", "static ", "using ", "constexpr ", "import ",
                             "from ", "\"\"\""});
-}
-
-bool looks_like_json(const Segment& segment) {
-  return segment.info.starts_with("json") ||
-         (segment.info.empty() && begins_like(segment.text, {"{", "["}));
 }
 
 bool holds(const Segment& segment, const AnswerContract& contract) {
@@ -102,7 +70,7 @@ AnswerResult accept_source(AnswerForm form, std::string source, const AnswerCont
 }
 
 AnswerResult accept_plan(std::string_view text) {
-  if (too_deep(text)) {
+  if (nests_too_deeply(text)) {
     return problem(AnswerFault::bad_json, "The plan nests too deeply to be one.");
   }
   const Result<Json> json = parse_json(text);

@@ -51,8 +51,9 @@ enum class AnswerFault : uint8_t {
   ambiguous,   // it is there more than once
   unchanged,   // the kernel is still the base
   bad_diff,    // not a unified diff
-  bad_json,    // a plan that does not parse
-  bad_tool     // no tool we have, or more than one call
+  bad_json,    // a plan, or other JSON, that does not parse
+  bad_tool,    // no tool we have, or more than one call
+  bad_fields   // JSON that is not what was asked for (llm/answer_json.hpp and its readers)
 };
 
 struct AnswerProblem {
@@ -95,6 +96,7 @@ template <>
 inline constexpr std::array<std::string_view, 5> ke::kEnumNames<ke::llm::AnswerForm>{
     "source", "edits", "diff", "plan", "tool"};
 template <>
-inline constexpr std::array<std::string_view, 14> ke::kEnumNames<ke::llm::AnswerFault>{
-    "empty",    "nothing_usable", "cut_off",   "lacks_entry", "too_large", "not_text", "no_base",
-    "bad_edit", "not_found",      "ambiguous", "unchanged",   "bad_diff",  "bad_json", "bad_tool"};
+inline constexpr std::array<std::string_view, 15> ke::kEnumNames<ke::llm::AnswerFault>{
+    "empty",    "nothing_usable", "cut_off",   "lacks_entry", "too_large",
+    "not_text", "no_base",        "bad_edit",  "not_found",   "ambiguous",
+    "unchanged", "bad_diff",      "bad_json",  "bad_tool",    "bad_fields"};

@@ -9,6 +9,7 @@ namespace ke::llm {
 namespace {
 
 constexpr size_t kIndentMax = 12;  // inside lists
+constexpr int kJsonDepthMax = 64;
 
 struct Fence {
   char mark = '`';
@@ -35,6 +36,36 @@ std::optional<Fence> fence_in(std::string_view line) {
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+bool begins_like(std::string_view text, std::initializer_list<std::string_view> starts) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return std::ranges::any_of(starts, [&](std::string_view s) { return text.starts_with(s); });
+}
+
+bool looks_like_json(const Segment& segment) {
+  return segment.info.starts_with("json") ||
+         (segment.info.empty() && begins_like(segment.text, {"{", "["}));
+}
+
+bool nests_too_deeply(std::string_view json) {
+  int depth = 0;
+  bool quoted = false, escaped = false;
+  for (const char c : json) {
+    if (escaped) {
+      escaped = false;
+    } else if (quoted) {
+      escaped = c == '\\';
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kJsonDepthMax) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
 }
 
 std::string_view without_end_blanks(std::string_view line) {

@@ -4,6 +4,7 @@
 // that is still being written.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,11 @@ class SegmentScanner {
 std::string first_prose_line(const std::vector<Segment>& segments, size_t bytes_max);
 
 bool is_blank(std::string_view text);
+// Behind blanks, with one of these.
+bool begins_like(std::string_view text, std::initializer_list<std::string_view> starts);
+bool looks_like_json(const Segment& segment);
+// Whether brackets nest so deeply that only mischief explains it: printing JSON nests as deeply.
+bool nests_too_deeply(std::string_view json);
 std::string_view without_end_blanks(std::string_view line);  // no blanks at its end
 // Takes the next line off `rest`; without its end, to which a '\r' before the '\n' belongs.
 std::string_view next_line(std::string_view& rest);

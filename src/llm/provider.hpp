@@ -48,6 +48,8 @@ struct CompletionRequest {
   std::vector<Message> messages;  // what differs; at least one, and the last is the user's
   int64_t output_tokens_max = 16'384;
   std::optional<double> temperature;  // absent: the model's own default, which some insist on
+  // What is asked, for whoever sees prompts go by: "llm/context_memory". Never sent to a model.
+  std::string purpose = {};
 };
 
 // Names the prompt: the stable part and the messages, not the options.

@@ -15,7 +15,9 @@ namespace {
 constexpr size_t kCallBytesMax = 4096;
 constexpr size_t kWhatBytesMax = 500;
 
-Result<std::string> words(Fields& fields, const char* key) {
+}  // namespace
+
+Result<std::string> line_field(Fields& fields, const char* key) {
   std::string text = TRY(fields.get<std::string>(key));
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (text.find_first_not_of(' ') == std::string::npos) {
@@ -30,8 +32,6 @@ Result<std::string> words(Fields& fields, const char* key) {
   }
   return text;
 }
-
-}  // namespace
 
 Json encode(const ToolCall& call) {
   Json json{{"tool", enum_name(call.tool)}};
@@ -55,8 +55,8 @@ Result<ToolCall> parse_tool_call(std::string_view text) {
                                             fmt::join(kEnumNames<Tool>, ", "))};
   }
   ToolCall call{.tool = *tool, .by = FindBy::text, .what = {}, .source = {}};
-  if (*tool == Tool::search) call.what = TRY(words(fields, "query"));
-  if (*tool == Tool::read) call.what = TRY(words(fields, "path"));
+  if (*tool == Tool::search) call.what = TRY(line_field(fields, "query"));
+  if (*tool == Tool::read) call.what = TRY(line_field(fields, "path"));
   if (*tool == Tool::find) {
     int given = 0;
     for (const FindBy by : {FindBy::text, FindBy::regex, FindBy::path}) {
@@ -64,7 +64,7 @@ Result<ToolCall> parse_tool_call(std::string_view text) {
       if (fields.find(key.c_str()) == nullptr) continue;
       ++given;
       call.by = by;
-      call.what = TRY(words(fields, key.c_str()));
+      call.what = TRY(line_field(fields, key.c_str()));
     }
     if (given != 1) return Error{Errc::invalid, "find takes one of text, regex and path"};
   }

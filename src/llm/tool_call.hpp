@@ -12,6 +12,10 @@
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
 
+namespace ke {
+class Fields;
+}
+
 namespace ke::llm {
 
 enum class Tool : uint8_t { compile, profile, search, find, read };
@@ -26,6 +30,9 @@ struct ToolCall {
 };
 
 inline bool takes_source(Tool tool) { return tool == Tool::compile || tool == Tool::profile; }
+
+// A field of one line, not empty and of at most 500 bytes; Errc::invalid with what is wrong.
+Result<std::string> line_field(Fields& fields, const char* key);
 
 // As a model writes it: the source is not part of it.
 Json encode(const ToolCall& call);

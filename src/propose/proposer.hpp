@@ -26,6 +26,8 @@
 
 namespace ke {
 
+struct Advice;
+
 // A node the selection policy chose, as far as the memory operator shows it.
 struct ParentView {
   NodeRow node;
@@ -46,6 +48,8 @@ struct ProposalContext {
   Memory memory = Memory::parents;
   const GraphReader& graph;  // for the trajectory and the siblings, as `memory` allows
   RunId run;
+
+  const Advice* advice = nullptr;  // of sub-agents, for proposers that ask models
 
   // Whether this run already holds the same kernel (normalised source). Proposers skip what is
   // known.

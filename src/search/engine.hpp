@@ -57,8 +57,11 @@ class Engine {
     Selection selection;
     int arm = 0;                    // in model_arms_
     std::optional<ModelTask> task;  // made again when it is needed after a restore
-    int tools = 0;                  // used in the conversation so far
-    bool faulted = false;           // a fault was followed up in the conversation
+    Agent agent = Agent::proposal;  // who is asked
+    Advice advice = {};             // that the prompt draws on
+    PromptId began = {};            // the first prompt of the conversation; 0: this one
+    int tools = 0;                  // used so far for this agent's answer, searches too
+    bool faulted = false;           // a fault was followed up for it
     bool early = false;             // a block of the answer has been taken already
     Nanoseconds early_after{0};     // when
   };
@@ -72,6 +75,9 @@ class Engine {
     std::string answer;
     std::string fault;
     std::optional<llm::ToolCall> call;  // what the answer asked for instead
+    std::vector<llm::ToolCall> searches = {};  // … or these, of deep search
+    std::optional<Agent> stage = {};           // … or it is this one's turn, with this advice
+    Advice advice = {};
   };
 
   Engine(const SearchDependencies& dependencies, const SearchOptions& options);
@@ -103,7 +109,7 @@ class Engine {
   Result<void> ask();
   Result<bool> ask_follow_up();
   std::deque<FollowUp>::iterator next_follow_up();
-  Result<Asked> continued(Asked& before, const FollowUp& next);
+  Result<std::optional<Asked>> continued(Asked& before, const FollowUp& next);
   Result<ToolUse> use_tool(const FollowUp& next) const;
   static void go_on_from(const Asked& before, bool tool, Asked& asked);
   Result<bool> ask_new();
@@ -114,6 +120,18 @@ class Engine {
   bool has_model(int model) const;
   bool embedded_may_go();
   void tell_away();
+
+  // --- engine_advice.cpp: the sub-agents that models run before a proposal
+  Result<std::optional<ModelTask>> first_task(const ProposalContext& context, int arm) const;
+  bool advising(const Digest& digest) const;
+  Result<std::optional<Asked>> next_stage(const Asked& before, const FollowUp& next);
+  Result<void> look_up(const FollowUp& next, Asked& asked);
+  std::string read_advice(const Asked& asked, const llm::Completion& completion);
+  static std::string read_memory(const llm::Completion& completion, FollowUp& next);
+  static std::string read_search(const Asked& asked, const llm::Completion& completion,
+                                 FollowUp& next);
+  void stand_in(const Asked& asked, const std::string& why);
+  Result<void> recall_follow_up(const Asked& before, Asked& asked);
 
   // --- engine_answers.cpp: what comes of it
   Result<void> take_answers(bool enter = true);
@@ -164,7 +182,7 @@ class Engine {
   std::map<PromptId, Asked> asked_;
   std::set<PromptId> unanswered_;  // a call is in flight
   std::set<PromptId> followed_;    // has been followed up already
-  size_t tools_used_ = 0;          // prompts that say what a tool gave
+  size_t uncounted_ = 0;           // prompts that are no asks of their own
   std::deque<Candidate> candidates_;
   std::deque<FollowUp> follow_ups_;
   std::vector<int> failures_;  // in a row, by model

@@ -77,6 +77,7 @@ Result<void> Engine::take(ModelEvent event) {
     tell_answered(asked, event, fault);
   } else {
     note_failure(asked, event.outcome.error());
+    if (asked.agent != Agent::proposal) stand_in(asked, event.outcome.error().message);
   }
   return {};
 }
@@ -85,6 +86,7 @@ Result<void> Engine::take(ModelEvent event) {
 // up within the conversation, unless one has been already, or a block of the answer was good.
 Result<std::string> Engine::read_answer(Asked& asked, const llm::Completion& completion,
                                         bool early) {
+  if (asked.agent != Agent::proposal) return early ? "" : read_advice(asked, completion);
   const ModelTask& task = *TRY(task_of(asked));
   llm::AnswerResult answer = llm::Answer{};
   if (early) {
@@ -126,6 +128,11 @@ void Engine::charge(const Asked& asked, const llm::Outcome& outcome, double usd)
   ++spending_.calls;
   spending_.tokens += usage.input_tokens + usage.output_tokens;
   spending_.usd += usd;
+  if (asked.agent != Agent::proposal) {
+    ++spending_.sub_agents.calls;
+    spending_.sub_agents.tokens += usage.input_tokens + usage.output_tokens;
+    spending_.sub_agents.usd += usd;
+  }
   if (asked.arm < 0) return;
   const double waited = outcome ? Seconds(outcome->elapsed).count() : 0.0;
   const double cost = counts_money_ ? usd * kSecondsPerUsd : waited;
@@ -202,8 +209,14 @@ Result<void> Engine::enter_candidates() {
 Result<const ModelTask*> Engine::task_of(Asked& asked) const {
   if (asked.task) return &*asked.task;
   const ModelStyle style = model_arms_[static_cast<size_t>(asked.arm)].style;
-  const ProposalContext context = TRY(context_of(asked.selection));
-  asked.task = TRY(dependencies_.tasks->make(context, style, std::nullopt));
+  ProposalContext context = TRY(context_of(asked.selection));
+  context.advice = &asked.advice;
+  if (asked.agent == Agent::proposal) {
+    asked.task = TRY(dependencies_.tasks->make(context, style, std::nullopt));
+  } else {  // all there is to read its answer is the advice
+    asked.task = ModelTask{.style = style, .agent = asked.agent};
+    asked.task->contract.sources = false;
+  }
   if (!asked.task) {
     return Error{Errc::internal,
                  fmt::format("prompt {} cannot be made again", asked.row.id.value)};

@@ -17,7 +17,7 @@ namespace {
 // Selections tried before giving up until something has changed.
 constexpr int kAskTriesMax = 6;
 // Answers that bring no kernel cost no step, but a run must end. A conversation that has begun goes
-// on: it has limits of its own, and tools do not count.
+// on: it has limits of its own, and tools and sub-agents do not count.
 constexpr int64_t kAsksPerStep = 4;
 // The same question gets another answer from most models, but not for ever.
 constexpr int kSamePromptMax = 3;
@@ -45,7 +45,7 @@ Result<void> Engine::ask() {
              options_.steps &&
          !dependencies_.stop.stop_requested()) {
     if (TRY(ask_follow_up())) continue;
-    if (asked_.size() - tools_used_ >= asks_max) return {};
+    if (asked_.size() - uncounted_ >= asks_max) return {};
     if (!allows(JournalKind::prompt, false) || unaskable_at_ == journal_size()) return {};
     if (TRY(ask_new())) continue;
     unaskable_at_ = journal_size();
@@ -70,7 +70,9 @@ Result<bool> Engine::ask_follow_up() {
     Asked& before = asked_.at(next.prompt);
     followed_.insert(next.prompt);
     if (!has_model(model_arms_[static_cast<size_t>(before.arm)].model)) continue;
-    TRY(send(TRY(continued(before, next))));
+    std::optional<Asked> asked = TRY(continued(before, next));
+    if (!asked) continue;
+    TRY(send(std::move(*asked)));
     return true;
   }
   return false;
@@ -82,26 +84,36 @@ std::deque<Engine::FollowUp>::iterator Engine::next_follow_up() {
   return std::ranges::find(follow_ups_, dependencies_.pace->followed(), &FollowUp::prompt);
 }
 
-Result<Engine::Asked> Engine::continued(Asked& before, const FollowUp& next) {
+// Nothing when there is nothing left to be asked.
+Result<std::optional<Engine::Asked>> Engine::continued(Asked& before, const FollowUp& next) {
+  if (next.stage) return next_stage(before, next);
   Asked asked{.row = before.row,
               .selection = before.selection,
               .arm = before.arm,
-              .task = *TRY(task_of(before))};
-  go_on_from(before, next.call.has_value(), asked);
+              .task = *TRY(task_of(before)),
+              .agent = before.agent,
+              .advice = before.advice,
+              .began = before.began ? before.began : before.row.id};
+  go_on_from(before, next.call || !next.searches.empty(), asked);
+  if (asked.agent != Agent::proposal) ++uncounted_;
   asked.row.id = {};
   asked.row.ground.clear();
   asked.row.follows = next.prompt;
+  if (!next.searches.empty()) {
+    TRY(look_up(next, asked));
+    return std::optional<Asked>(std::move(asked));
+  }
   const ModelTask& task = *asked.task;
   if (!next.call) {
     asked.task->request = dependencies_.tasks->follow_up(task, next.answer, next.fault);
-    return asked;
+    return std::optional<Asked>(std::move(asked));
   }
   const ToolUse use = TRY(use_tool(next));
   asked.row.ground = dump_json(encode(use));
   asked.task->request =
       dependencies_.tasks->go_on(task, next.answer, use, kToolCallsMax - asked.tools);
-  ++tools_used_;
-  return asked;
+  ++uncounted_;
+  return std::optional<Asked>(std::move(asked));
 }
 
 Result<ToolUse> Engine::use_tool(const FollowUp& next) const {
@@ -143,19 +155,20 @@ Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
   const ProposalContext context = TRY(context_of(selection));
   Rng ranking = rng.split("bandit");
   for (const int arm : model_bandit_.ranking(ranking)) {
-    const auto [style, model] = model_arms_[static_cast<size_t>(arm)];
-    if (!has_model(model)) continue;
-    Result<std::optional<ModelTask>> task =
-        dependencies_.tasks->make(context, style, room_[static_cast<size_t>(model)]);
+    if (!has_model(model_arms_[static_cast<size_t>(arm)].model)) continue;
+    Result<std::optional<ModelTask>> task = first_task(context, arm);
     if (!task && task.error().code == Errc::refused) continue;  // too long for that model
     if (!task) return task.error();
-    if (!*task || repeats(llm::prompt_digest((*task)->request))) continue;
+    if (!*task) continue;
+    const Digest digest = llm::prompt_digest((*task)->request);
+    if (repeats(digest) || advising(digest)) continue;
     Asked asked{.row = {.kind = selection.kind,
                         .memory = selection.memory,
                         .ground = dump_json(encode((*task)->ground))},
                 .selection = selection,
                 .arm = arm,
                 .task = std::move(**task)};
+    asked.agent = asked.task->agent;
     for (const int parent : selection.parents) asked.row.parents.push_back(at(parent).id);
     TRY(send(std::move(asked)));
     return true;
@@ -193,12 +206,13 @@ bool Engine::is_open(PromptId prompt) const {
 
 Result<void> Engine::send(Asked asked) {
   const ModelArm& arm = model_arms_[static_cast<size_t>(asked.arm)];
-  const llm::CompletionRequest request = asked.task->request;
+  llm::CompletionRequest request = asked.task->request;
   PromptRow& row = asked.row;
   row.run = run_;
   row.step = static_cast<int64_t>(rows_.size());
   row.consumed = consumed();
-  row.style = proposer_of(arm.style);
+  row.style = asked_style(arm.style, asked.agent);
+  request.purpose = row.style;
   row.model = dependencies_.models->list()[static_cast<size_t>(arm.model)].name;
   row.digest = llm::prompt_digest(request);
   row.stable = request.stable;

@@ -108,10 +108,8 @@ Result<std::vector<Engine::AnswerAgain>> Engine::recall_exchanges(RunId run) {
     const PromptRow& prompt = exchange.prompt;
     Asked& asked = asked_.emplace(prompt.id, asked_again(prompt)).first->second;
     if (prompt.follows) {
-      const bool tool = !prompt.ground.empty();
       followed_.insert(prompt.follows);
-      go_on_from(asked_.at(prompt.follows), tool, asked);
-      if (tool) ++tools_used_;
+      TRY(recall_follow_up(asked_.at(prompt.follows), asked));
     }
     for (const AnswerRow& row : exchange.answers) {
       const Json json = TRY(parse_json(row.outcome));
@@ -125,7 +123,11 @@ Result<std::vector<Engine::AnswerAgain>> Engine::recall_exchanges(RunId run) {
 }
 
 Engine::Asked Engine::asked_again(const PromptRow& row) const {
-  Asked asked{.row = row, .selection = {row.kind, {}, row.memory}, .arm = -1, .task = {}};
+  Asked asked{.row = row,
+              .selection = {row.kind, {}, row.memory},
+              .arm = -1,
+              .task = {},
+              .agent = agent_of(row.style)};
   for (const NodeId parent : row.parents) {
     const auto found = positions_.find(parent);
     if (found != positions_.end()) asked.selection.parents.push_back(found->second);
@@ -134,7 +136,7 @@ Engine::Asked Engine::asked_again(const PromptRow& row) const {
   const std::vector<ModelInfo> models = dependencies_.models->list();
   for (size_t i = 0; i < model_arms_.size(); ++i) {
     const ModelArm& arm = model_arms_[i];
-    const bool same = proposer_of(arm.style) == row.style &&
+    const bool same = asked_style(arm.style, asked.agent) == row.style &&
                       models[static_cast<size_t>(arm.model)].name == row.model;
     if (same) asked.arm = static_cast<int>(i);
   }
@@ -150,7 +152,11 @@ Result<void> Engine::restore_exchanges(const std::vector<AnswerAgain>& answers) 
     Asked& asked = asked_.at(again.row.prompt);
     answered.insert(asked.row.id);
     if (again.row.early) asked.early = true;
-    if (!again.outcome || asked.arm < 0) continue;
+    if (asked.arm < 0) continue;
+    if (!again.outcome) {
+      if (asked.agent != Agent::proposal) stand_in(asked, again.outcome.error().message);
+      continue;
+    }
     const auto entered = std::ranges::count(rows_, asked.row.id, &NodeRow::prompt);
     const auto good = std::ranges::count_if(answers, [&](const AnswerAgain& one) {
       return one.row.prompt == asked.row.id && one.outcome && one.row.fault.empty();
@@ -161,8 +167,9 @@ Result<void> Engine::restore_exchanges(const std::vector<AnswerAgain>& answers) 
   }
   for (auto& [id, asked] : asked_) {
     if (answered.contains(id) || asked.arm < 0) continue;
-    const auto request =
+    auto request =
         TRY(llm::decode_request(TRY(parse_json(asked.row.request)), asked.row.stable));
+    request.purpose = asked.row.style;
     unanswered_.insert(id);
     const int model = model_arms_[static_cast<size_t>(asked.arm)].model;
     dependencies_.models->ask(id, model, request, TRY(task_of(asked))->contract);

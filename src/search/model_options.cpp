@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search/model_options.hpp"
 
+#include <fmt/format.h>
+
 #include "base/json.hpp"
 #include "llm/exchange.hpp"
 
@@ -14,6 +16,9 @@ Json encode(const ModelOptions& options) {
   if (options.tokens_max) json["tokens_max"] = *options.tokens_max;
   if (options.calls_max) json["calls_max"] = *options.calls_max;
   if (options.usd_max) json["usd_max"] = *options.usd_max;
+  if (options.sub_agents != SubAgents::embedded) {
+    json["sub_agents"] = enum_name(options.sub_agents);
+  }
   return json;
 }
 
@@ -27,6 +32,12 @@ Result<ModelOptions> decode_models(const Json& json) {
   options.tokens_max = TRY(fields.get_optional<int64_t>("tokens_max"));
   options.calls_max = TRY(fields.get_optional<int64_t>("calls_max"));
   options.usd_max = TRY(fields.get_optional<double>("usd_max"));
+  const auto named = TRY(fields.get_or<std::string>("sub_agents", "embedded"));
+  const std::optional<SubAgents> sub_agents = parse_enum<SubAgents>(named);
+  if (!sub_agents) {
+    return Error{Errc::invalid, fmt::format("the run's models have no sub-agents '{}'", named)};
+  }
+  options.sub_agents = *sub_agents;
   TRY(fields.finish());
   return options;
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "llm/exchange.hpp"
+#include "propose/model/tasks.hpp"
 
 namespace ke::replay_parts {
 namespace {
@@ -140,8 +141,11 @@ Result<void> ComparingStore::compare(const PromptRow& row) const {
 Result<void> ComparingStore::compare(const AnswerRow& row) const {
   const AnswerRow* recorded = cursor_.answer();
   if (recorded && recorded->prompt == row.prompt && recorded->fault == row.fault) return {};
-  const auto told = [](const std::string& fault) {
-    return fault.empty() ? std::string("a kernel") : fmt::format("'{}'", fault);
+  const bool proposes = agent_of(cursor_.recording().prompts.at(row.prompt).style) ==
+                        Agent::proposal;
+  const auto told = [proposes](const std::string& fault) {
+    if (!fault.empty()) return fmt::format("'{}'", fault);
+    return std::string(proposes ? "a kernel" : "advice");
   };
   return Error{Errc::conflict,
                fmt::format("{}; the replay reads {} out of the answer to prompt {}, not {}",
@@ -199,10 +203,16 @@ std::optional<ModelEvent> RecordedModels::poll() {
 // Whatever could go on has: nothing is waited for in a replay.
 Result<void> RecordedModels::wait(Milliseconds) { return broken_ ? *broken_ : cursor_.stuck(); }
 
-Result<PromptGround> RecordedGround::ground() const {
+Result<Json> RecordedGround::ground_with(const char* key) const {
   const PromptRow* prompt = cursor_.prompt();
-  if (!prompt || prompt->follows || prompt->ground.empty()) return PromptGround();
-  return decode_prompt_ground(TRY(parse_json(prompt->ground)));
+  if (!prompt || prompt->ground.empty()) return Json();
+  Json ground = TRY(parse_json(prompt->ground));
+  return ground.contains(key) ? std::move(ground) : Json();
+}
+
+Result<PromptGround> RecordedGround::ground() const {
+  const Json json = TRY(ground_with("documents"));
+  return json.is_null() ? PromptGround() : decode_prompt_ground(json);
 }
 
 Result<std::optional<KernelProfile>> RecordedGround::profile(const NodeRow&) {
@@ -214,10 +224,28 @@ Result<std::vector<PromptDocument>> RecordedGround::documents(const ProposalCont
   return TRY(ground()).documents;
 }
 
+Result<std::vector<IndexEntry>> RecordedGround::index(const ProposalContext&, const Diagnosis&) {
+  return TRY(ground()).shown;
+}
+
+Result<Found> RecordedGround::look_up(const llm::ToolCall& search) {
+  const Json json = TRY(ground_with("found"));
+  std::vector<Found> found;
+  if (!json.is_null()) found = TRY(decode_found(json));
+  const auto same = std::ranges::find(found, search, &Found::search);
+  return same == found.end() ? Found{search, {}, {}} : *same;
+}
+
+Result<std::optional<PromptDocument>> RecordedGround::read(const std::string& path) {
+  const std::vector<PromptDocument> documents = TRY(ground()).documents;
+  const auto found = std::ranges::find(documents, path, &PromptDocument::path);
+  if (found == documents.end()) return std::optional<PromptDocument>();
+  return std::optional<PromptDocument>(*found);
+}
+
 Result<std::string> RecordedGround::use(const llm::ToolCall&) {
-  const PromptRow* prompt = cursor_.prompt();
-  if (!prompt || !prompt->follows || prompt->ground.empty()) return std::string();
-  return TRY(decode_tool_use(TRY(parse_json(prompt->ground)))).result;
+  const Json json = TRY(ground_with("tool"));
+  return json.is_null() ? std::string() : TRY(decode_tool_use(json)).result;
 }
 
 PromptId RecordedPace::followed() const {

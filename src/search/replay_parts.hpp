@@ -7,6 +7,7 @@
 #include <map>
 #include <stop_token>
 
+#include "base/json_fwd.hpp"
 #include "eval/evaluator.hpp"
 #include "graph/recording.hpp"
 #include "propose/model/ground.hpp"
@@ -111,9 +112,15 @@ class RecordedGround final : public GroundSource {
   Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
                                                 const Diagnosis& diagnosis,
                                                 int64_t tokens_max) override;
+  Result<std::vector<IndexEntry>> index(const ProposalContext& context,
+                                        const Diagnosis& diagnosis) override;
+  Result<Found> look_up(const llm::ToolCall& search) override;
+  Result<std::optional<PromptDocument>> read(const std::string& path) override;
   Result<std::string> use(const llm::ToolCall& call) override;
 
  private:
+  // Of the prompt at the cursor, when it has one of the form that begins with this key; else null.
+  Result<Json> ground_with(const char* key) const;
   Result<PromptGround> ground() const;
   const Cursor& cursor_;
 };

@@ -30,6 +30,10 @@
 
 namespace ke {
 
+// Who runs context memory and deep search, which come before a model's proposal: this program, or
+// the model itself.
+enum class SubAgents : uint8_t { embedded, model };
+
 // What a run asks of language models; kept in its config, so that `resume` goes on under the same.
 struct ModelOptions {
   std::vector<std::string> names;  // "openai:NAME"; empty: none, and the rest does not matter
@@ -39,6 +43,7 @@ struct ModelOptions {
   std::optional<int64_t> calls_max;
   std::optional<double> usd_max;
   std::string prices;              // file of a llm::PriceTable; empty: none
+  SubAgents sub_agents = SubAgents::embedded;
 };
 
 // A source that enters the run as it is, before the first draft.
@@ -106,6 +111,12 @@ struct SearchDependencies {
   std::stop_token stop;  // the user's Ctrl-C: finish the evaluation under way, confirm
 };
 
+struct ModelCost {
+  int64_t calls = 0;
+  int64_t tokens = 0;
+  double usd = 0;
+  bool operator==(const ModelCost&) const = default;
+};
 // What models cost and brought, over the whole run.
 struct ModelSpending {
   int64_t calls = 0;   // sent, whether they were answered or failed
@@ -113,6 +124,7 @@ struct ModelSpending {
   double usd = 0;
   int64_t kernels = 0;   // nodes that models wrote
   int64_t accepted = 0;  // of those
+  ModelCost sub_agents = {};  // of calls, tokens and usd: before proposals
   bool operator==(const ModelSpending&) const = default;
 };
 
@@ -136,7 +148,9 @@ struct SearchResult {
 // block early; model.tool {prompt, tool, took_ms}: its answer asked for one, and it was used;
 // model.cut {prompt}: the run ended while the model wrote on behind a good block;
 // model.failed {prompt, model, kind, message}, model.ended {model, message} once a model, and
-// models.away {message} when none can be asked and the embedded proposers go on alone.
+// model.stand_in {prompt, agent, message}: the conversation goes on with what the version of that
+// sub-agent without a model gives, since the prompt brought nothing of use; models.away {message}
+// when none can be asked and the embedded proposers go on alone.
 //
 // Errors: Errc::invalid for an unknown policy or proposer; whatever the store or the evaluator
 // report, after which the run can be resumed.
@@ -155,3 +169,5 @@ Result<SearchOptions> run_options(const GraphReader& graph, RunId run);
 template <>
 inline constexpr std::array<std::string_view, 7> ke::kEnumNames<ke::EndReason>{
     "steps", "time", "stall", "target_speedup", "near_floor", "stopped", "exhausted"};
+template <>
+inline constexpr std::array<std::string_view, 2> ke::kEnumNames<ke::SubAgents>{"embedded", "model"};

@@ -5,6 +5,7 @@ key that is nowhere but in the request's header."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from harness import HAND_WRITTEN, RELU, CachedCase, main
 
 KEY = "sk-test-7f3a9c"
+DIAGNOSIS = {
+    "bound": "memory",
+    "evidence": ["It reads and writes everything once."],
+    "tried": [],
+    "directives": ["Write past the cache, because nobody reads it back."],
+}
 PRICES = '{"models": {"openai:writer": {"input": 10.0, "output": 40.0}}}'
 
 
@@ -24,6 +31,7 @@ class Endpoint(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.dies_after = dies_after
         self.calls = 0
+        self.asked: list[str] = []
         self.keys: set[str] = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -36,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Endpoint
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.server.keys.add(self.headers.get("Authorization", ""))
         self.server.calls += 1
         if self.server.calls > self.server.dies_after:
@@ -46,13 +54,30 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        source = HAND_WRITTEN.replace("SIGN ", "").replace("8", str(2 + self.server.calls))
-        for part in ("Other parts.\n```cpp\n", source, "```\n"):
+        for part in self.parts(json.loads(body)["messages"]):
             self.event({"choices": [{"index": 0, "delta": {"content": part}}]})
         self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         usage = {"prompt_tokens": 4000, "completion_tokens": 500, "total_tokens": 4500}
         self.event({"choices": [], "usage": usage})
         self.wfile.write(b"data: [DONE]\n\n")
+
+    def parts(self, messages: list[dict]) -> tuple[str, ...]:
+        """A diagnosis, a search and then a choice of what it found, or a kernel."""
+        text = json.dumps(messages)
+        if "You keep the memory" in text:
+            self.server.asked.append("context memory")
+            return ("```json\n", json.dumps(DIAGNOSIS), "\n```\n")
+        if "You choose what is read" in text:
+            self.server.asked.append("deep search")
+            found = re.search(r"Your searches found:.*?(guidance/[-a-z0-9]+[.]md): ", text)
+            if not found:
+                searches = {"searches": [{"regex": "stream(ed|ing)"}]}
+                return ("```json\n", json.dumps(searches), "\n```\n")
+            chosen = {"path": found.group(1), "reason": "writes bypass the cache"}
+            return ("```json\n", json.dumps({"documents": [chosen]}), "\n```\n")
+        self.server.asked.append("kernel")
+        source = HAND_WRITTEN.replace("SIGN ", "").replace("8", str(2 + self.server.calls))
+        return ("Other parts.\n```cpp\n", source, "```\n")
 
     def event(self, fields: dict) -> None:
         chunk = {"id": "c", "object": "chat.completion.chunk", "model": "writer", **fields}
@@ -107,6 +132,38 @@ class Endpoints(CachedCase):
         self.assertLess(models["usd"], 0.8)
         self.assertAlmostEqual(models["usd_per_accepted"], models["usd"] / models["accepted"])
         self.assertIn("budget", errors)
+
+    def test_sub_agents_run_by_the_model_come_before_the_kernel(self) -> None:
+        endpoint = Endpoint()
+        result, errors = self.optimize(
+            endpoint, "--steps", 2, "--proposers", "llm", "--model-calls", 1,
+            "--sub-agents", "model", "--prices", "prices.json",
+        )  # fmt: skip
+        conversation = ["context memory", "deep search", "deep search", "kernel"]
+        self.assertEqual(endpoint.asked, 2 * conversation)
+        self.assertNotIn("stands in", errors)
+        models = result["models"]
+        self.assertEqual((models["calls"], models["accepted"], result["steps"]), (8, 2, 2))
+        self.assertEqual(models["sub_agents"]["calls"], 6)
+        self.assertEqual(models["sub_agents"]["tokens"], 6 * 4500)
+        self.assertAlmostEqual(models["sub_agents"]["usd"], 6 * 0.06, places=6)
+        ran = self.run_binary("graph", "export", "--out", "run.json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        run = json.loads((self.folder / "run.json").read_text())
+        self.assertEqual(run["config"]["models"]["sub_agents"], "model")
+        proposals = [prompt for prompt in run["prompts"] if prompt["style"] == "llm"]
+        self.assertEqual(len(proposals), 2)
+        for prompt in proposals:
+            text = prompt["request"]["messages"][0]["text"]
+            self.assertIn("Write past the cache", text)
+            self.assertIn("because writes bypass the cache", text)
+            self.assertEqual(len(prompt["ground"]["documents"]), 1)
+        self.assertEqual(self.run_json("replay", "run.json")["prompts"], 8)
+        answer = run["prompts"][0]["answers"][0]["outcome"]["answer"]
+        answer["text"] = answer["text"].replace("Write past", "Write into")
+        (self.folder / "other.json").write_text(json.dumps(run))
+        refused = self.run_binary("replay", "other.json")
+        self.assert_refused(refused, "llm/deep_search", "differs from line")
 
 
 if __name__ == "__main__":

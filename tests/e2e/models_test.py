@@ -179,8 +179,10 @@ class Models(CachedCase):
             time.sleep(0.2)
             listed = self.run_binary("mailbox", "box", "list")
             waiting = [line.split()[0] for line in listed.stdout.splitlines() if "waiting" in line]
+            self.assertEqual(len(waiting), listed.stdout.count("  waiting  llm  "), listed.stdout)
             for number in waiting:
                 shown = self.run_binary("mailbox", "box", "show", number)
+                self.assertEqual(shown.stderr, f"prompt {number} asks llm\n")
                 self.assertIn("ke_launch", shown.stdout)
                 answer = subprocess.run(
                     [sys.executable, self.folder / "answer.py"],
@@ -218,6 +220,8 @@ class Models(CachedCase):
             (["--model", "exec:true", "--prices", "none.json"], "none.json"),
             (["--model", "exec:true", "--prices", "prices.json"], "price table"),
             (["--model", "exec:true", "--budget-usd", "1"], "--prices"),
+            (["--sub-agents", "model"], "--model"),
+            (["--model", "exec:true", "--sub-agents", "both"], "--sub-agents"),
         ]
         for arguments, word in cases:
             with self.subTest(arguments=arguments):

@@ -3,7 +3,34 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
+#include "propose/model/context_memory.hpp"
+#include "propose/model/deep_reader.hpp"
+
 namespace ke::sim {
+
+GenesTasks::GenesTasks(GroundSource* recorded)
+    : recorded_(recorded),
+      library_({{"guidance/genes.md", "Genes", "Genes pay in pairs.\n", {}},
+                {"guidance/alleles.md", "Alleles", "There are six of them.\n", {}},
+                {"hidden/optimum.md", "The optimum", "It is planted.\n", {}}}) {}
+
+PromptOptions GenesTasks::options() const {
+  return {.ground = recorded_ != nullptr ? recorded_ : &library_};
+}
+
+Result<std::optional<ModelTask>> GenesTasks::advise(const ProposalContext& context, Agent agent,
+                                                    ModelStyle style,
+                                                    std::optional<int64_t> tokens_max) const {
+  PromptOptions limited = options();
+  limited.tokens_max = tokens_max.value_or(limited.tokens_max);
+  return agent == Agent::context_memory ? make_memory_task(context, style, limited)
+                                        : make_reader_task(context, style, limited);
+}
+
+Result<Found> GenesTasks::look_up(const llm::ToolCall& search) const {
+  return options().ground->look_up(search);
+}
 
 Result<std::optional<ModelTask>> GenesTasks::make(const ProposalContext& context, ModelStyle style,
                                                   std::optional<int64_t> tokens_max) const {
@@ -16,6 +43,19 @@ Result<std::optional<ModelTask>> GenesTasks::make(const ProposalContext& context
   for (const ParentView& parent : context.parents) {
     text += "\n" + parent.node.source;
     task.parents.push_back(parent.node.id);
+  }
+  if (context.advice != nullptr && context.advice->diagnosis) {
+    task.ground.diagnosis = context.advice->diagnosis;
+    text += "\nadvised: " + context.advice->diagnosis->directives.front();
+  }
+  if (context.advice != nullptr && context.advice->documents) {
+    for (const ChosenDocument& chosen : *context.advice->documents) {
+      auto document = TRY(options().ground->read(chosen.path));
+      if (!document) continue;
+      document->reason = chosen.reason;
+      text += fmt::format("\n{}: {} ({})", document->path, document->text, document->reason);
+      task.ground.documents.push_back(std::move(*document));
+    }
   }
   task.request.stable = "Write genes.";
   task.request.messages = {{llm::Role::user, std::move(text)}};
@@ -98,6 +138,41 @@ llm::Outcome answer_of(const Call& call) {
     if (rng.chance(0.4)) gene = static_cast<int>(rng.below(kAlleles));
   }
   return say(block(genes));
+}
+
+std::optional<Agent> agent_asked(const Call& call) {
+  if (call.request.stable.find("You keep the memory") != std::string::npos) {
+    return Agent::context_memory;
+  }
+  if (call.request.stable.find("You choose what is read") != std::string::npos) {
+    return Agent::deep_search;
+  }
+  return std::nullopt;
+}
+
+llm::Outcome diagnose_as(const std::string& directive) {
+  const Json json{{"bound", "latency"},
+                  {"evidence", Json::array()},
+                  {"tried", Json::array()},
+                  {"directives", {directive}}};
+  return say("```json\n" + dump_json(json) + "\n```\n");
+}
+
+llm::Outcome choose(const std::string& path) {
+  const Json json{{"documents", {{{"path", path}, {"reason", "it says where"}}}}};
+  return say("```json\n" + dump_json(json) + "\n```\n");
+}
+
+llm::Outcome search_for(const std::string& words) {
+  const Json json{{"searches", {{{"string", words}}}}};
+  return say("```json\n" + dump_json(json) + "\n```\n");
+}
+
+llm::Outcome advised_answer_of(const Call& call) {
+  const std::optional<Agent> agent = agent_asked(call);
+  if (agent == Agent::context_memory) return diagnose_as("Change a pair of genes.");
+  if (agent != Agent::deep_search) return answer_of(call);
+  return call.request.messages.size() == 1 ? search_for("planted") : choose("hidden/optimum.md");
 }
 
 ModelWorld::ModelWorld(Store& at, ScriptedProvider::Script script, Faults faults)

@@ -10,6 +10,7 @@
 
 #include "fakes.hpp"
 #include "propose/model/asker.hpp"
+#include "propose/model/fake_ground.hpp"
 
 namespace ke::sim {
 
@@ -17,7 +18,7 @@ namespace ke::sim {
 // every time, unless a recording says what they gave.
 class GenesTasks : public ModelTasks {
  public:
-  explicit GenesTasks(GroundSource* recorded = nullptr) : recorded_(recorded) {}
+  explicit GenesTasks(GroundSource* recorded = nullptr);
 
   Result<std::optional<ModelTask>> make(const ProposalContext& context, ModelStyle style,
                                         std::optional<int64_t> tokens_max) const override;
@@ -28,9 +29,17 @@ class GenesTasks : public ModelTasks {
   Result<ToolUse> use(const llm::ToolCall& call) const override;
   llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, const ToolUse& use,
                                int left) const override;
+  // Sub-agents are asked as in use, about a small library.
+  Result<std::optional<ModelTask>> advise(const ProposalContext& context, Agent agent,
+                                          ModelStyle style,
+                                          std::optional<int64_t> tokens_max) const override;
+  Result<Found> look_up(const llm::ToolCall& search) const override;
 
  private:
+  PromptOptions options() const;
+
   GroundSource* recorded_;
+  mutable testing_support::FakeGround library_;
   mutable int64_t uses_ = 0;
 };
 
@@ -64,6 +73,13 @@ std::string block(const Genes& genes);
 // An answer that asks for a tool: a search, or whether these genes compile.
 llm::Outcome ask_search();
 llm::Outcome ask_compile(const Genes& genes);
+// Answers of sub-agents, by the question: nothing when a kernel is asked for.
+std::optional<Agent> agent_asked(const Call& call);
+llm::Outcome diagnose_as(const std::string& directive);
+llm::Outcome choose(const std::string& path);
+llm::Outcome search_for(const std::string& words);
+// A good answer to whoever is asked: a diagnosis, a search, a choice of what it found, a kernel.
+llm::Outcome advised_answer_of(const Call& call);
 // Another kernel for every call, mostly a good one.
 llm::Outcome answer_of(const Call& call);
 

@@ -33,12 +33,13 @@ size_t head_length(std::string_view text) {
   return end == std::string_view::npos ? 0 : end + 5;
 }
 
-std::string digest_in(std::string_view text) {
+// Of a field of the head; empty when it is not there.
+std::string value_in(std::string_view text, std::string_view field) {
   const std::string_view head = text.substr(0, head_length(text));
-  constexpr std::string_view kField = "\ndigest: ";
-  const size_t at = head.find(kField);
+  const std::string begin = fmt::format("\n{}: ", field);
+  const size_t at = head.find(begin);
   if (at == std::string_view::npos) return {};
-  const std::string_view rest = head.substr(at + kField.size());
+  const std::string_view rest = head.substr(at + begin.size());
   return std::string(rest.substr(0, rest.find('\n')));
 }
 
@@ -58,7 +59,9 @@ Result<std::vector<MailboxEntry>> list_mailbox(const std::filesystem::path& fold
     const std::optional<int64_t> number = number_of(name);
     if (!number || name != prompt_path({}, *number).string()) continue;
     MailboxEntry entry{*number, {}, false, folder / name, answer_path(folder, *number)};
-    entry.digest = digest_in(TRY(os::read_file(entry.prompt, kPromptBytesMax)));
+    const std::string text = TRY(os::read_file(entry.prompt, kPromptBytesMax));
+    entry.digest = value_in(text, "digest");
+    entry.asks = value_in(text, "asks");
     entry.answered = os::exists(entry.answer);
     entries.push_back(std::move(entry));
   }

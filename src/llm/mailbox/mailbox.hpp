@@ -21,6 +21,7 @@ struct MailboxEntry {
   bool answered = false;
   std::filesystem::path prompt;
   std::filesystem::path answer;
+  std::string asks = {};  // CompletionRequest::purpose; empty when nobody said
 };
 
 // In order of number. Errc::not_found when there is no such folder.

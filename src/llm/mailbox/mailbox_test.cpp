@@ -53,6 +53,23 @@ TEST_F(Mailbox, ExchangesFiles) {
   EXPECT_TRUE(entries[1].answered);
 }
 
+TEST_F(Mailbox, ThePurposeStandsInTheHeadAndNotInThePrompt) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  CompletionRequest request = question("which");
+  const auto provider = open();
+  EXPECT_TRUE(provider->complete(request, {}, stopped.get_token()));
+  request = question("why");
+  request.purpose = "llm/context_memory";
+  EXPECT_TRUE(provider->complete(request, {}, stopped.get_token()));
+  const std::vector<MailboxEntry> entries = list_mailbox(box).value();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].asks, "");
+  EXPECT_EQ(entries[1].asks, "llm/context_memory");
+  EXPECT_EQ(entries[1].digest, prompt_digest(question("why")).hex()) << "no part of the question";
+  EXPECT_EQ(read_prompt(box, 2).value(), "why\n");
+}
+
 TEST_F(Mailbox, APromptWhoseAskerWasKilledKeepsItsNumberAndItsAnswer) {
   std::stop_source stopped;
   stopped.request_stop();

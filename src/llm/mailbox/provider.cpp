@@ -58,9 +58,11 @@ class MailboxProvider final : public Provider {
     }
     // An answer without a prompt was for another question.
     while (os::exists(answer_path(folder_, number))) ++number;
+    const std::string asks =
+        request.purpose.empty() ? "" : fmt::format("asks: {}\n", request.purpose);
     const std::string head = fmt::format(
-        "---\nprompt: {:04}\ndigest: {}\noutput_tokens_max: {}\nanswer: {}\n---\n", number, digest,
-        request.output_tokens_max, answer_path({}, number).string());
+        "---\nprompt: {:04}\ndigest: {}\n{}output_tokens_max: {}\nanswer: {}\n---\n", number,
+        digest, asks, request.output_tokens_max, answer_path({}, number).string());
     TRY(os::write_file_atomically(prompt_path(folder_, number), head + plain_text(request)));
     used_.insert(number);
     return number;

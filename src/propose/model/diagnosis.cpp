@@ -208,6 +208,17 @@ Json encode(const Diagnosis& diagnosis) {
               {"directives", diagnosis.directives}};
 }
 
+Result<Diagnosis> decode_diagnosis(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "a diagnosis"));
+  Diagnosis diagnosis;
+  diagnosis.bound = TRY(fields.get<std::string>("bound"));
+  diagnosis.evidence = TRY(fields.get<std::vector<std::string>>("evidence"));
+  diagnosis.tried = TRY(fields.get<std::vector<std::string>>("tried"));
+  diagnosis.directives = TRY(fields.get<std::vector<std::string>>("directives"));
+  TRY(fields.finish());
+  return diagnosis;
+}
+
 Result<Diagnosis> diagnose(const ProposalContext& context) {
   const model::Facts facts = TRY(model::facts_of(context));
   Diagnosis diagnosis{.bound = std::string(model::bound_of(facts))};

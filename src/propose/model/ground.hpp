@@ -15,10 +15,10 @@
 #include "domain/experience.hpp"
 #include "domain/kernel_profile.hpp"
 #include "llm/tool_call.hpp"
+#include "propose/model/advice.hpp"
 
 namespace ke {
 
-struct Diagnosis;
 struct ProposalContext;
 
 // A document of the knowledge base that goes into a prompt.
@@ -30,9 +30,20 @@ struct PromptDocument {
   bool operator==(const PromptDocument&) const = default;
 };
 
+// A line of the index: what can be known of a document without reading it.
+struct IndexEntry {
+  std::string path;
+  std::string title;
+  std::string topics;  // "softmax, rows"; may be empty
+  std::string text;    // its first paragraph, or what a search found in it
+  bool operator==(const IndexEntry&) const = default;
+};
+
 struct PromptGround {
   std::optional<KernelProfile> profile;  // of the first parent
   std::vector<PromptDocument> documents;
+  std::optional<Diagnosis> diagnosis;  // by a model
+  std::vector<IndexEntry> shown;       // to deep search
 };
 
 Json encode(const PromptGround& ground);
@@ -47,6 +58,18 @@ struct ToolUse {
 Json encode(const ToolUse& use);
 Result<ToolUse> decode_tool_use(const Json& json);
 
+// A search that deep search asked for, and what it found: a part of the ground of the prompt that
+// follows.
+struct Found {
+  llm::ToolCall search;  // search or find
+  std::vector<IndexEntry> entries;
+  std::string note;  // what is wrong with the search; may be empty
+  bool operator==(const Found&) const = default;
+};
+
+Json encode(const std::vector<Found>& found);
+Result<std::vector<Found>> decode_found(const Json& json);
+
 // Where it comes from. Called on the engine's thread; an Error only when the system failed.
 class GroundSource {
  public:
@@ -57,6 +80,12 @@ class GroundSource {
   virtual Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
                                                         const Diagnosis& diagnosis,
                                                         int64_t tokens_max) = 0;
+  // The beginning of the index as ranked for the diagnosis, best first: what a model chooses from.
+  virtual Result<std::vector<IndexEntry>> index(const ProposalContext& context,
+                                                const Diagnosis& diagnosis) = 0;
+  virtual Result<Found> look_up(const llm::ToolCall& search) = 0;
+  // Nothing when there is no such document. Its reason is left empty.
+  virtual Result<std::optional<PromptDocument>> read(const std::string& path) = 0;
   // What the tool says. Whatever is wrong with the call (no such document, a kernel that does not
   // compile) is text for the model too. Nothing of the call's source is executed.
   virtual Result<std::string> use(const llm::ToolCall& call) = 0;

@@ -44,14 +44,25 @@ Result<Assembled> assemble(const Material& material, const PromptOptions& option
 std::string contract_section(const Target& target);
 // `tools`: whether the model may use some.
 std::string stable_section(const ProposalContext& context, ModelStyle style, bool tools);
+std::string hardware_section(const MachineProfile& machine);
 std::string problem_section(const ProposalContext& context);
 // The problem's file when it is a text of reasonable size, else nothing.
 std::string problem_source_section(const Problem& problem);
 std::string diagnosis_section(const Diagnosis& diagnosis);
+std::string diagnosis_by_model_section(const Diagnosis& diagnosis);
 std::string profile_section(const KernelProfile& profile);
 std::string source_section(std::string_view text, const ParentView& parent);  // base_source…
 std::string base_plan_section(const ProposalContext& context, const synth::Genome& genome);
 std::string other_plan_section(const ProposalContext& context, const ParentView& parent,
                                const synth::Genome& genome);
+std::string bullets(const std::vector<std::string>& lines);  // "- none" when there are none
+
+// --- For every prompt ---------------------------------------------------------------------------
+
+// Has the base profiled, unless it was rejected: then it is judged by its rejection.
+Result<void> add_profile(ProposalContext& context, GroundSource* source);
+// The conversation goes on: the answer, and what is said to it.
+llm::CompletionRequest go_on_with(const llm::CompletionRequest& request, std::string_view answer,
+                                  std::string message);
 
 }  // namespace ke::model

@@ -9,7 +9,10 @@
 #include "base/rng.hpp"
 #include "llm/answer_blocks.hpp"
 #include "llm/utf8.hpp"
-#include "propose/model/task.hpp"
+#include "base/json.hpp"
+#include "propose/model/context_memory.hpp"
+#include "propose/model/deep_reader.hpp"
+#include "propose/model/fake_ground.hpp"
 #include "propose/model/testing.hpp"
 
 namespace ke::model {
@@ -30,19 +33,6 @@ std::string hostile(Rng& rng) {
   return text;
 }
 
-class Library final : public GroundSource {
- public:
-  std::vector<PromptDocument> all;
-  Result<std::optional<KernelProfile>> profile(const NodeRow&) override {
-    return std::optional<KernelProfile>();
-  }
-  Result<std::vector<PromptDocument>> documents(const ProposalContext&, const Diagnosis&,
-                                           int64_t) override {
-    return all;
-  }
-  Result<std::string> use(const llm::ToolCall&) override { return std::string(); }
-};
-
 // Headings of the prompt's own level, outside of fences.
 std::vector<std::string> headings(std::string_view text) {
   llm::SegmentScanner scanner;
@@ -61,7 +51,52 @@ std::vector<std::string> headings(std::string_view text) {
   return found;
 }
 
-class PromptFuzz : public testing_support::History {};
+class PromptFuzz : public testing_support::History {
+ protected:
+  // A diagnosis whose entries are hostile but of the sizes that are allowed.
+  static Diagnosis hostile_diagnosis(Rng& rng) {
+    const auto line = [&] { return Json(hostile(rng).substr(0, 400)); };
+    const Json json{{"bound", "memory"},
+                    {"evidence", {line(), line()}},
+                    {"tried", {line()}},
+                    {"directives", {line(), "x"}}};
+    const auto read = read_diagnosis("```json\n" + dump_json(json) + "\n```\n",
+                                     llm::FinishReason::stop);
+    return read ? *read : Diagnosis{.bound = "memory", .directives = {"x"}};
+  }
+
+  void expect_advice_keeps_its_structure(ProposalContext asked, GroundSource& library, Rng& rng) {
+    const auto memory = make_memory_task(asked, ModelStyle::source, {.ground = &library});
+    ASSERT_TRUE(memory) << memory.error().to_string();
+    EXPECT_EQ(headings((*memory)->request.stable),
+              (std::vector<std::string>{"Role", "How to answer"}));
+    EXPECT_EQ(headings((*memory)->request.messages[0].text),
+              (std::vector<std::string>{"Problem", "Hardware", "What was tried",
+                                        "Diagnosis by rules", "Profile", "Kernel to start from",
+                                        "Second kernel", "Request"}));
+    const Advice advice{.diagnosis = hostile_diagnosis(rng), .documents = {}, .shown = {}};
+    asked.advice = &advice;
+    const auto reader = make_reader_task(asked, ModelStyle::source, {.ground = &library});
+    ASSERT_TRUE(reader) << reader.error().to_string();
+    EXPECT_EQ(headings((*reader)->request.messages[0].text),
+              (std::vector<std::string>{"Problem", "Diagnosis", "Documents at hand", "Request"}));
+    const llm::CompletionRequest wrong = follow_up(**reader, hostile(rng), hostile(rng));
+    EXPECT_TRUE(llm::is_utf8(llm::plain_text(wrong)));
+    llm::ToolCall search;
+    search.what = hostile(rng);
+    const IndexEntry entry{hostile(rng), hostile(rng), hostile(rng), hostile(rng)};
+    const Found found{search, {entry}, hostile(rng)};
+    const llm::CompletionRequest next = go_on_reading(**reader, hostile(rng), {found}, 1);
+    EXPECT_TRUE(llm::is_utf8(llm::plain_text(next)));
+    EXPECT_EQ(headings(next.messages[2].text), std::vector<std::string>());
+    const auto proposal = make_task(asked, ModelStyle::source, {.ground = &library});
+    ASSERT_TRUE(proposal) << proposal.error().to_string();
+    EXPECT_EQ(headings((*proposal)->request.messages[0].text),
+              (std::vector<std::string>{"Problem", "What was tried", "Diagnosis", "Profile",
+                                        "Documents", "Kernel to start from", "Second kernel",
+                                        "Request"}));
+  }
+};
 
 TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
   const char* wanted = std::getenv("KE_FUZZ_SEED");
@@ -85,9 +120,8 @@ TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
                              .hot_loop = {hostile(rng), hostile(rng)},
                              .compiler_remarks = {hostile(rng)},
                              .missing = {{hostile(rng), hostile(rng)}}};
-    Library library;
-    library.all = {{hostile(rng), hostile(rng), hostile(rng), hostile(rng)},
-                         {hostile(rng), hostile(rng), hostile(rng), hostile(rng)}};
+    testing_support::FakeGround library({{hostile(rng), hostile(rng), hostile(rng), {}},
+                                         {hostile(rng), hostile(rng), hostile(rng), {}}});
     const auto made = make_task(context(NodeKind::cross, {parent, other}), ModelStyle::source,
                                 {.ground = &library});
     ASSERT_TRUE(made) << made.error().to_string();
@@ -108,6 +142,7 @@ TEST_F(PromptFuzz, HostileTextCannotBreakTheStructure) {
     const llm::CompletionRequest tool = go_on(**made, hostile(rng), use, 1);
     EXPECT_TRUE(llm::is_utf8(llm::plain_text(tool)));
     EXPECT_EQ(headings(tool.messages[2].text), std::vector<std::string>());
+    expect_advice_keeps_its_structure(context(NodeKind::cross, {parent, other}), library, rng);
   }
 }
 

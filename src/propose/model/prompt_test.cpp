@@ -7,6 +7,7 @@
 
 #include "golden.hpp"
 #include "os/file_system.hpp"
+#include "propose/model/fake_ground.hpp"
 #include "propose/model/tasks.hpp"
 #include "propose/model/testing.hpp"
 
@@ -16,21 +17,11 @@ namespace {
 using testing_support::matches_golden;
 
 // A library of one document of some length.
-class OneDocument final : public GroundSource {
+class OneDocument final : public testing_support::FakeGround {
  public:
-  explicit OneDocument(std::string text) : text_(std::move(text)) {}
-  Result<std::optional<KernelProfile>> profile(const NodeRow&) override {
-    return std::optional<KernelProfile>();
-  }
-  Result<std::vector<PromptDocument>> documents(const ProposalContext&, const Diagnosis& diagnosis,
-                                           int64_t) override {
-    return std::vector<PromptDocument>{
-        {"guidance/rows.md", "Row reductions", text_, "the bound is " + diagnosis.bound}};
-  }
-  Result<std::string> use(const llm::ToolCall&) override { return text_; }
-
- private:
-  std::string text_;
+  explicit OneDocument(std::string text)
+      : FakeGround({{"guidance/rows.md", "Row reductions", std::move(text), {}}}) {}
+  Result<std::string> use(const llm::ToolCall&) override { return pages.front().text; }
 };
 
 class Prompt : public testing_support::History {

@@ -30,21 +30,6 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.4g} KiB", static_cast<double>(bytes) / 0x1p10);
 }
 
-std::string hardware_section(const MachineProfile& machine) {
-  const auto giga = [](double rate) { return fmt::format("{:.1f}", rate / 1e9); };
-  return fill(embedded::hardware_md, {{"cpu", one_line(machine.cpu, 400)},
-                                      {"threads", fmt::format("{}", machine.threads)},
-                                      {"vector_bytes", fmt::format("{}", machine.vector_bytes)},
-                                      {"l1", bytes_text(machine.l1_bytes)},
-                                      {"l2", bytes_text(machine.l2_bytes)},
-                                      {"llc", bytes_text(machine.llc_bytes)},
-                                      {"flops_single", giga(machine.flops_f32_single)},
-                                      {"flops_all", giga(machine.flops_f32_all)},
-                                      {"bandwidth_single", giga(machine.bandwidth_single)},
-                                      {"bandwidth_all", giga(machine.bandwidth_all)},
-                                      {"bandwidth_llc", giga(machine.bandwidth_llc_all)}});
-}
-
 // The build's command with plain names for the files.
 std::string command_of(const Target& target) {
   const Result<BuildRecipe> recipe = target.recipe("");
@@ -76,12 +61,6 @@ std::string tensor_lines(std::string_view list, const std::vector<TensorSpec>& s
     text += "\n";
   }
   return text.empty() ? "- none\n" : text;
-}
-
-std::string bullets(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += fmt::format("- {}\n", line);
-  return text.empty() ? "- none" : text;
 }
 
 std::string lines_of(const std::vector<std::string>& lines, size_t count_max) {
@@ -129,6 +108,27 @@ std::string case_lines(std::span<const Problem* const> cases) {
 }
 
 }  // namespace
+
+std::string bullets(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += fmt::format("- {}\n", line);
+  return text.empty() ? "- none" : text;
+}
+
+std::string hardware_section(const MachineProfile& machine) {
+  const auto giga = [](double rate) { return fmt::format("{:.1f}", rate / 1e9); };
+  return fill(embedded::hardware_md, {{"cpu", one_line(machine.cpu, 400)},
+                                      {"threads", fmt::format("{}", machine.threads)},
+                                      {"vector_bytes", fmt::format("{}", machine.vector_bytes)},
+                                      {"l1", bytes_text(machine.l1_bytes)},
+                                      {"l2", bytes_text(machine.l2_bytes)},
+                                      {"llc", bytes_text(machine.llc_bytes)},
+                                      {"flops_single", giga(machine.flops_f32_single)},
+                                      {"flops_all", giga(machine.flops_f32_all)},
+                                      {"bandwidth_single", giga(machine.bandwidth_single)},
+                                      {"bandwidth_all", giga(machine.bandwidth_all)},
+                                      {"bandwidth_llc", giga(machine.bandwidth_llc_all)}});
+}
 
 std::string contract_section(const Target& target) {
   const std::string contract = fill(embedded::contract_source_md,
@@ -184,6 +184,13 @@ std::string diagnosis_section(const Diagnosis& diagnosis) {
   return fill(embedded::diagnosis_md, {{"bound", diagnosis.bound},
                                        {"evidence", bullets(diagnosis.evidence)},
                                        {"directives", bullets(diagnosis.directives)}});
+}
+
+std::string diagnosis_by_model_section(const Diagnosis& diagnosis) {
+  return fill(embedded::diagnosis_by_model_md, {{"bound", diagnosis.bound},
+                                                {"evidence", bullets(diagnosis.evidence)},
+                                                {"tried", bullets(diagnosis.tried)},
+                                                {"directives", bullets(diagnosis.directives)}});
 }
 
 std::string profile_section(const KernelProfile& profile) {

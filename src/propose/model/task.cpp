@@ -19,7 +19,7 @@ constexpr size_t kAnswerBytesMax = 48 << 10;  // of an answer that is shown agai
 constexpr size_t kToolBytesMax = 16 << 10;     // all tools give no more than a prompt is long
 constexpr size_t kCutLineBytes = 64;           // of the line that says what was cut
 
-bool rejected(const ParentView& parent) {
+bool was_rejected(const ParentView& parent) {
   return parent.evaluation && parent.evaluation->verdict != Verdict::accepted;
 }
 
@@ -33,7 +33,7 @@ void add_source(const ProposalContext& context, ModelTask& task, Material& mater
   const ParentView& base = context.parents.front();
   task.contract.base = base.node.source;
   material.base = model::source_section(embedded::base_source_md, base);
-  material.request = rejected(base) ? embedded::request_source_repair_md
+  material.request = was_rejected(base) ? embedded::request_source_repair_md
                                     : embedded::request_source_mutate_md;
   if (context.parents.size() > 1) {
     material.other = model::source_section(embedded::other_source_md, context.parents[1]);
@@ -117,33 +117,53 @@ Result<ModelProposal> from_plan(const ProposalContext& context, const ModelTask&
       proposal_from(task, std::move(*source), synth::stored(genome), answer.note), {}};
 }
 
-llm::CompletionRequest continued(const ModelTask& task, std::string_view answer,
-                                 std::string message) {
-  llm::CompletionRequest request = task.request;
-  std::string said = model::head(model::as_utf8(answer), kAnswerBytesMax);
-  // Endpoints refuse an empty message.
-  if (said.find_first_not_of(" \t\n") == std::string::npos) said = "(nothing)";
-  request.messages.push_back({llm::Role::assistant, std::move(said)});
-  request.messages.push_back({llm::Role::user, std::move(message)});
-  return request;
+// The documents that a model chose, or those that the search without one finds.
+Result<std::vector<PromptDocument>> documents_for(const ProposalContext& context,
+                                                  const Diagnosis& diagnosis,
+                                                  const PromptOptions& options) {
+  if (context.advice == nullptr || !context.advice->documents) {
+    return options.ground->documents(context, diagnosis, options.documents_tokens_max);
+  }
+  std::vector<PromptDocument> documents;
+  for (const ChosenDocument& chosen : *context.advice->documents) {
+    std::optional<PromptDocument> document = TRY(options.ground->read(chosen.path));
+    if (!document) continue;
+    document->reason = chosen.reason;
+    documents.push_back(std::move(*document));
+  }
+  return documents;
 }
 
-// A kernel that was rejected is judged by its rejection.
+}  // namespace
+
+namespace model {
+
+llm::CompletionRequest go_on_with(const llm::CompletionRequest& request, std::string_view answer,
+                                  std::string message) {
+  llm::CompletionRequest next = request;
+  std::string said = head(as_utf8(answer), kAnswerBytesMax);
+  // Endpoints refuse an empty message.
+  if (said.find_first_not_of(" \t\n") == std::string::npos) said = "(nothing)";
+  next.messages.push_back({llm::Role::assistant, std::move(said)});
+  next.messages.push_back({llm::Role::user, std::move(message)});
+  return next;
+}
+
 Result<void> add_profile(ProposalContext& context, GroundSource* source) {
   if (source == nullptr || context.parents.empty()) return {};
   ParentView& base = context.parents.front();
-  if (base.profile || !base.evaluation || rejected(base)) return {};
+  if (base.profile || !base.evaluation || was_rejected(base)) return {};
   base.profile = TRY(source->profile(base.node));
   return {};
 }
 
-}  // namespace
+}  // namespace model
 
 Result<std::optional<ModelTask>> make_task(const ProposalContext& given, ModelStyle style,
                                            const PromptOptions& options) {
   ModelTask task{.style = style, .kind = given.kind, .memory = given.memory};
   ProposalContext context = given;
-  TRY(add_profile(context, options.ground));
+  TRY(model::add_profile(context, options.ground));
   Material material;
   if (style == ModelStyle::source) {
     add_source(context, task, material);
@@ -152,17 +172,21 @@ Result<std::optional<ModelTask>> make_task(const ProposalContext& given, ModelSt
   }
   if (!context.parents.empty()) task.ground.profile = context.parents.front().profile;
   task.diagnosis = TRY(diagnose(context));
+  material.attempts = task.diagnosis.tried;  // by the rows, whatever a model makes of them
+  material.diagnosis = model::diagnosis_section(task.diagnosis);
+  if (context.advice != nullptr && context.advice->diagnosis) {
+    task.diagnosis = *context.advice->diagnosis;
+    task.ground.diagnosis = task.diagnosis;
+    material.diagnosis = model::diagnosis_by_model_section(task.diagnosis);
+  }
   if (options.ground != nullptr) {
-    task.ground.documents = TRY(
-        options.ground->documents(context, task.diagnosis, options.documents_tokens_max));
+    task.ground.documents = TRY(documents_for(context, task.diagnosis, options));
     material.documents = task.ground.documents;
   }
   task.contract.tools = options.ground != nullptr && style == ModelStyle::source;
   material.stable = model::stable_section(context, style, task.contract.tools);
   material.problem = model::problem_section(context);
   material.problem_source = model::problem_source_section(context.problem);
-  material.diagnosis = model::diagnosis_section(task.diagnosis);
-  material.attempts = task.diagnosis.tried;
   if (task.ground.profile) material.profile = model::profile_section(*task.ground.profile);
   model::Assembled assembled = TRY(assemble(material, style, options));
   task.request.stable = std::move(assembled.stable);
@@ -194,7 +218,9 @@ Result<ModelProposal> proposal_of(const ProposalContext& context, const ModelTas
 llm::CompletionRequest follow_up(const ModelTask& task, std::string_view answer,
                                  std::string_view fault_sentence) {
   const std::string wrong = model::as_utf8(fault_sentence);
-  return continued(task, answer, model::fill(embedded::fault_md, {{"fault", wrong}}));
+  const std::string_view text = task.agent == Agent::proposal ? embedded::fault_md
+                                                              : embedded::fault_advice_md;
+  return model::go_on_with(task.request, answer, model::fill(text, {{"fault", wrong}}));
 }
 
 std::string tool_text(std::string_view text) {
@@ -210,10 +236,10 @@ llm::CompletionRequest go_on(const ModelTask& task, std::string_view answer, con
       left > 0 ? fmt::format("You may use {} more tool{}, or answer with your kernel.", left,
                              left == 1 ? "" : "s")
                : std::string("No other tool can be used: answer with your kernel.");
-  return continued(task, answer,
-                   model::fill(embedded::tool_result_md, {{"call", call},
-                                                          {"result", model::fenced(use.result)},
-                                                          {"left", next}}));
+  return model::go_on_with(
+      task.request, answer,
+      model::fill(embedded::tool_result_md,
+                  {{"call", call}, {"result", model::fenced(use.result)}, {"left", next}}));
 }
 
 }  // namespace ke

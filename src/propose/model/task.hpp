@@ -16,6 +16,7 @@
 #include "base/result.hpp"
 #include "llm/answer.hpp"
 #include "llm/provider.hpp"
+#include "propose/model/advice.hpp"
 #include "propose/model/ground.hpp"
 #include "propose/proposer.hpp"
 
@@ -25,18 +26,9 @@ namespace ke {
 // `strategist`).
 enum class ModelStyle : uint8_t { source, plan };
 
-// The context memory's verdict on a node, without a model: what bounds it, how that is known, what
-// was tried, and what to try. Deterministic.
-struct Diagnosis {
-  std::string bound;                   // memory, compute, latency, overhead, correctness, unknown
-  std::vector<std::string> evidence;   // sentences with figures
-  std::vector<std::string> tried;      // what the history did and what came of it
-  std::vector<std::string> directives; // what to do next, most promising first
-};
-Json encode(const Diagnosis& diagnosis);
-
 struct ModelTask {
   ModelStyle style = ModelStyle::source;
+  Agent agent = Agent::proposal;
   llm::CompletionRequest request;
   llm::AnswerContract contract;
   Diagnosis diagnosis;
@@ -53,12 +45,14 @@ struct PromptOptions {
   GroundSource* ground = nullptr;  // null: no profile, no documents and no tools
 };
 
-// The diagnosis of the context's parents (or, for a draft, of the problem) from the graph's rows.
+// The context memory's verdict without a model: on the context's parents (or, for a draft, on the
+// problem), from the graph's rows. Deterministic.
 Result<Diagnosis> diagnose(const ProposalContext& context);
 
 // Nothing when there is nothing to ask (a plan is to be edited, but there is none). Errc::refused
 // with a sentence when the contract, the problem and the base alone are longer than allowed: no
-// failure of the system, so the caller goes on without this task.
+// failure of the system, so the caller goes on without this task. Diagnosis and documents are those
+// of the context's advice, as far as it has any.
 Result<std::optional<ModelTask>> make_task(const ProposalContext& context, ModelStyle style,
                                            const PromptOptions& options);
 

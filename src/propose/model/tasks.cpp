@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "propose/model/context_memory.hpp"
+#include "propose/model/deep_reader.hpp"
 
 namespace ke {
 namespace {
@@ -14,9 +16,7 @@ class PromptedTasks final : public ModelTasks {
 
   Result<std::optional<ModelTask>> make(const ProposalContext& context, ModelStyle style,
                                         std::optional<int64_t> tokens_max) const override {
-    PromptOptions options = options_;
-    options.tokens_max = std::min(options.tokens_max, tokens_max.value_or(options.tokens_max));
-    return make_task(context, style, options);
+    return make_task(context, style, within(tokens_max));
   }
   Result<ModelProposal> proposal(const ProposalContext& context, const ModelTask& task,
                                  const llm::AnswerResult& answer) const override {
@@ -37,8 +37,24 @@ class PromptedTasks final : public ModelTasks {
                                int left) const override {
     return ke::go_on(task, answer, use, left);
   }
+  Result<std::optional<ModelTask>> advise(const ProposalContext& context, Agent agent,
+                                          ModelStyle style,
+                                          std::optional<int64_t> tokens_max) const override {
+    return agent == Agent::context_memory ? make_memory_task(context, style, within(tokens_max))
+                                          : make_reader_task(context, style, within(tokens_max));
+  }
+  Result<Found> look_up(const llm::ToolCall& search) const override {
+    KE_ASSERT(options_.ground != nullptr);  // or deep search would not be asked
+    return options_.ground->look_up(search);
+  }
 
  private:
+  PromptOptions within(std::optional<int64_t> tokens_max) const {
+    PromptOptions options = options_;
+    options.tokens_max = std::min(options.tokens_max, tokens_max.value_or(options.tokens_max));
+    return options;
+  }
+
   PromptOptions options_;
 };
 
