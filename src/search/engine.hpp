@@ -59,7 +59,6 @@ class Engine {
     std::optional<ModelTask> task;  // made again when it is needed after a restore
     Agent agent = Agent::proposal;  // who is asked
     Advice advice = {};             // that the prompt draws on
-    PromptId began = {};            // the first prompt of the conversation; 0: this one
     int tools = 0;                  // used so far for this agent's answer, searches too
     bool faulted = false;           // a fault was followed up for it
     bool early = false;             // a block of the answer has been taken already
@@ -123,7 +122,6 @@ class Engine {
 
   // --- engine_advice.cpp: the sub-agents that models run before a proposal
   Result<std::optional<ModelTask>> first_task(const ProposalContext& context, int arm) const;
-  bool advising(const Digest& digest) const;
   Result<std::optional<Asked>> next_stage(const Asked& before, const FollowUp& next);
   Result<void> look_up(const FollowUp& next, Asked& asked);
   std::string read_advice(const Asked& asked, const llm::Completion& completion);

@@ -37,16 +37,6 @@ Result<std::optional<ModelTask>> Engine::first_task(const ProposalContext& conte
   return dependencies_.tasks->advise(context, Agent::context_memory, style, room);
 }
 
-// Whether a conversation that began with this prompt is under way: asking again now would pay for
-// the same advice twice.
-bool Engine::advising(const Digest& digest) const {
-  return std::ranges::any_of(unanswered_, [&](PromptId id) {
-    const Asked& last = asked_.at(id);
-    return last.began && asked_.at(last.began).agent != Agent::proposal &&
-           asked_.at(last.began).row.digest == digest;
-  });
-}
-
 // The next agent's prompt, or that of the one behind it where there is nothing to ask.
 Result<std::optional<Engine::Asked>> Engine::next_stage(const Asked& before, const FollowUp& next) {
   const auto [style, model] = model_arms_[static_cast<size_t>(before.arm)];
@@ -74,8 +64,7 @@ Result<std::optional<Engine::Asked>> Engine::next_stage(const Asked& before, con
                 .arm = before.arm,
                 .task = std::move(**task),
                 .agent = agent,
-                .advice = next.advice,
-                .began = before.began ? before.began : before.row.id};
+                .advice = next.advice};
     note_shown(asked.task->ground.shown, asked.advice);
     ++uncounted_;
     return std::optional<Asked>(std::move(asked));
@@ -150,7 +139,6 @@ void Engine::stand_in(const Asked& asked, const std::string& why) {
 // agent.
 Result<void> Engine::recall_follow_up(const Asked& before, Asked& asked) {
   const bool looked = !asked.row.ground.empty();
-  asked.began = before.began ? before.began : before.row.id;
   const bool stage = asked.agent != before.agent;
   if (looked || stage || asked.agent != Agent::proposal) ++uncounted_;
   if (!stage) {

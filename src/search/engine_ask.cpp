@@ -92,8 +92,7 @@ Result<std::optional<Engine::Asked>> Engine::continued(Asked& before, const Foll
               .arm = before.arm,
               .task = *TRY(task_of(before)),
               .agent = before.agent,
-              .advice = before.advice,
-              .began = before.began ? before.began : before.row.id};
+              .advice = before.advice};
   go_on_from(before, next.call || !next.searches.empty(), asked);
   if (asked.agent != Agent::proposal) ++uncounted_;
   asked.row.id = {};
@@ -159,9 +158,7 @@ Result<bool> Engine::ask_about(const Selection& selection, const Rng& rng) {
     Result<std::optional<ModelTask>> task = first_task(context, arm);
     if (!task && task.error().code == Errc::refused) continue;  // too long for that model
     if (!task) return task.error();
-    if (!*task) continue;
-    const Digest digest = llm::prompt_digest((*task)->request);
-    if (repeats(digest) || advising(digest)) continue;
+    if (!*task || repeats(llm::prompt_digest((*task)->request))) continue;
     Asked asked{.row = {.kind = selection.kind,
                         .memory = selection.memory,
                         .ground = dump_json(encode((*task)->ground))},
