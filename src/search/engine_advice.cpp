@@ -55,16 +55,17 @@ Result<std::optional<Engine::Asked>> Engine::next_stage(const Asked& before, con
                                  : dependencies_.tasks->advise(context, agent, style, room);
     if (!task && task.error().code != Errc::refused) return task.error();
     if (!task || !*task) continue;
-    Asked asked{.row = {.follows = next.prompt,
-                        .kind = before.row.kind,
-                        .memory = before.row.memory,
-                        .parents = before.row.parents,
-                        .ground = dump_json(encode((*task)->ground))},
-                .selection = before.selection,
-                .arm = before.arm,
-                .task = std::move(**task),
-                .agent = agent,
-                .advice = next.advice};
+    Asked asked;
+    asked.selection = before.selection;
+    asked.arm = before.arm;
+    asked.task = std::move(**task);
+    asked.agent = agent;
+    asked.advice = next.advice;
+    asked.row.follows = next.prompt;
+    asked.row.kind = before.row.kind;
+    asked.row.memory = before.row.memory;
+    asked.row.parents = before.row.parents;
+    asked.row.ground = dump_json(encode(asked.task->ground));
     note_shown(asked.task->ground.shown, asked.advice);
     ++uncounted_;
     return std::optional<Asked>(std::move(asked));

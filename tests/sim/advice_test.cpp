@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/json.hpp"
 #include "llm/budget.hpp"
@@ -28,7 +29,8 @@ SearchOptions advised_options(int64_t steps, std::vector<std::string> proposers 
 std::vector<Conversation> talks_of(const GraphReader& graph, RunId run) {
   std::map<PromptId, size_t> of;
   std::vector<Conversation> all;
-  for (ExchangeRow& exchange : *graph.exchanges(run)) {
+  std::vector<ExchangeRow> exchanges = *graph.exchanges(run);
+  for (ExchangeRow& exchange : exchanges) {
     const PromptRow& row = exchange.prompt;
     if (!row.follows) all.emplace_back();
     const size_t at = row.follows ? of.at(row.follows) : all.size() - 1;
@@ -234,7 +236,8 @@ TEST(Advice, TheSameAdviceIsNotPaidForTwiceAtATime) {
   std::map<Digest, PromptId> under_way;  // the prompt that a conversation waits for
   std::map<PromptId, PromptRow> prompts;
   for (const ExchangeRow& one : exchanges) prompts[one.prompt.id] = one.prompt;
-  for (const JournalRow& row : *it.world.graph.journal(result->run)) {
+  const std::vector<JournalRow> journal_rows = *it.world.graph.journal(result->run);
+  for (const JournalRow& row : journal_rows) {
     if (row.kind == JournalKind::prompt) {
       const PromptRow& prompt = prompts.at({row.row});
       const Digest first = prompt.follows ? began.at(prompt.follows) : prompt.digest;
@@ -301,6 +304,82 @@ TEST(Advice, ACutAtAnyInsertLosesNothingAndTheWholePlaysAgain) {
     ASSERT_TRUE(report) << report.error().to_string();
   }
   EXPECT_GE(cuts, 14) << "six prompts, six answers, a node and its evaluation";
+}
+
+// Good answers, talk, failures and tools, by the prompt alone, with two calls in flight.
+TEST(Advice, AMoodyModelIsCutAtAnyInsertAndTheWholePlaysAgain) {
+  const auto script = [](const Call& call) -> llm::Outcome {
+    Rng rng = Rng(5).split(llm::prompt_digest(call.request).hex());
+    const double mood = rng.uniform();
+    if (mood < 0.2) return say("Let me think.");
+    if (mood < 0.3) return llm::Failure{llm::FailureKind::overloaded, "busy"};
+    if (mood < 0.4 && !agent_asked(call)) return ask_search();
+    return advised_answer_of(call);
+  };
+  constexpr Faults kFaults{.build_failures = 0.1, .rejections = 0.2};
+  SearchOptions options = advised_options(14, {"genes", "llm"});
+  options.models.calls = 2;
+  int64_t stood_in = 0, whole = 0;
+  for (int64_t moment = 2; moment <= 80; moment += 3) {
+    SCOPED_TRACE(fmt::format("cut off at insert {}", moment));
+    const auto store = make_memory_store();
+    {
+      WatchedStore watched(*store, [&](int64_t insert) -> Result<void> {
+        if (insert != moment) return {};
+        return Error{Errc::unavailable, "the disk is full"};
+      });
+      ModelWorld it(watched, script, kFaults);
+      (void)search(it.dependencies(), options).has_value();
+    }
+    ModelWorld it(*store, script, kFaults);
+    const RunId run = **it.world.graph.latest_run();
+    const auto result = resume(it.dependencies(), run, options);
+    ASSERT_TRUE(result) << result.error().to_string();
+    EXPECT_EQ(result->evaluated, 14);
+    stood_in += it.world.events.count("model.stand_in");
+    std::set<PromptId> followed;
+    for (const Conversation& talk : talks_of(it.world.graph, run)) {
+      if (talk.back().prompt.style == "llm") ++whole;
+      for (const ExchangeRow& one : talk) {
+        EXPECT_LE(std::ranges::count(one.answers, false, &AnswerRow::early), 1);
+        if (!one.prompt.follows) continue;
+        EXPECT_TRUE(followed.insert(one.prompt.follows).second) << one.prompt.id.value;
+      }
+    }
+    const auto report = play_again(*export_run(it.world.graph, run));
+    ASSERT_TRUE(report) << report.error().to_string();
+  }
+  EXPECT_GE(stood_in, 1);
+  EXPECT_GE(whole, 27);
+}
+
+// Every other conversation brings no kernel: three asks a step (two questions that begin one, and a
+// fault), and four are allowed. With the other stages it would be seven.
+TEST(Advice, SubAgentsDoNotUseUpTheAsksOfARun) {
+  const auto store = make_memory_store();
+  int64_t begun = 0;  // one call at a time
+  ModelWorld it(*store, [&](const Call& call) {
+    if (agent_asked(call) == Agent::context_memory) ++begun;
+    return agent_asked(call) || begun % 2 == 0 ? advised_answer_of(call) : say("no");
+  });
+  const auto result = search(it.dependencies(), advised_options(4));
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->evaluated, 4);
+  EXPECT_EQ(talks_of(it.world.graph, result->run).size(), 8u);
+  EXPECT_EQ(result->models.calls, 4 * (5 + 4));
+}
+
+TEST(Advice, ConversationsWithoutAKernelEndTheRun) {
+  const auto store = make_memory_store();
+  ModelWorld it(*store, [](const Call& call) {
+    return agent_asked(call) ? advised_answer_of(call) : say("no");
+  });
+  const auto result = search(it.dependencies(), advised_options(5, {"llm"}));
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->reason, EndReason::exhausted);
+  // The same question is asked three times; each brings advice, a proposal and its follow-up.
+  EXPECT_EQ(talks_of(it.world.graph, result->run).size(), 3u);
+  EXPECT_EQ(result->models.calls, 15);
 }
 
 class TamperedAdvice : public testing::Test {

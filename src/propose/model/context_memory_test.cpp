@@ -13,8 +13,6 @@
 namespace ke {
 namespace {
 
-using testing_support::matches_golden;
-
 constexpr const char* kGood =
     R"({"bound": "memory", "evidence": ["40 % of the bandwidth"], "tried": [],
         "directives": ["Read each row once."]})";
@@ -52,7 +50,8 @@ TEST_F(ContextMemory, GoldenQuestion) {
   const ModelTask made = task(context(NodeKind::mutate, {base()}), ModelStyle::source);
   EXPECT_EQ(made.agent, Agent::context_memory);
   EXPECT_FALSE(made.contract.sources || made.contract.plans || made.contract.tools);
-  EXPECT_TRUE(matches_golden(llm::plain_text(made.request), "prompt/context_memory.md"));
+  const std::string text = llm::plain_text(made.request);
+  EXPECT_TRUE(testing_support::matches_golden(text, "prompt/context_memory.md"));
 }
 
 TEST_F(ContextMemory, TheStablePartIsTheSameForAllAndTheRequestSaysForWhom) {
@@ -95,7 +94,8 @@ TEST_F(ContextMemory, GoldenProposalWithADiagnosisByAModel) {
   asked.advice = &advice;
   const auto made = make_task(asked, ModelStyle::source, {.ground = &library});
   ASSERT_TRUE(made) << made.error().to_string();
-  EXPECT_TRUE(matches_golden((*made)->request.messages[0].text, "prompt/source_advised.md"));
+  const std::string& text = (*made)->request.messages[0].text;
+  EXPECT_TRUE(testing_support::matches_golden(text, "prompt/source_advised.md"));
   EXPECT_EQ((*made)->documents, std::vector<std::string>{"guidance/tiles.md"});
   const PromptGround back = *decode_prompt_ground(*parse_json(dump_json(encode((*made)->ground))));
   EXPECT_EQ(back.diagnosis, advice.diagnosis);

@@ -17,11 +17,6 @@
 namespace ke {
 namespace {
 
-using llm::FindBy;
-using llm::Tool;
-using testing_support::FakeGround;
-using testing_support::matches_golden;
-
 const std::vector<std::string> kShown = {"guidance/rows.md", "guidance/tiles.md"};
 
 std::string json_block(const std::string& json) { return "```json\n" + json + "\n```\n"; }
@@ -30,10 +25,10 @@ auto read_json(const std::string& json) {
   return read_choice(json_block(json), llm::FinishReason::stop, kShown);
 }
 
-FakeGround pages() {
-  return FakeGround({{"guidance/rows.md", "Row reductions", "Read each row once.\nMore.\n", {}},
-                     {"guidance/tiles.md", "Tiles", "Keep a tile in registers.\n", {}},
-                     {"hidden/barriers.md", "Barriers", "Threads wait at barriers.\n", {}}});
+std::vector<PromptDocument> three_pages() {
+  return {{"guidance/rows.md", "Row reductions", "Read each row once.\nMore.\n", {}},
+          {"guidance/tiles.md", "Tiles", "Keep a tile in registers.\n", {}},
+          {"hidden/barriers.md", "Barriers", "Threads wait at barriers.\n", {}}};
 }
 
 class DeepReader : public testing_support::History {
@@ -44,7 +39,7 @@ class DeepReader : public testing_support::History {
     return made;
   }
   NodeId from_ = add({.source = "int ke_launch;\n", .evaluation = accepted(1.5, 1600)});
-  FakeGround library_ = pages();
+  testing_support::FakeGround library_{three_pages()};
   const Advice advice_{.diagnosis = Diagnosis{.bound = "latency",
                                               .evidence = {"One addition a cycle."},
                                               .tried = {},
@@ -58,7 +53,8 @@ TEST_F(DeepReader, GoldenQuestionAndSearches) {
   ASSERT_TRUE(made) << made.error().to_string();
   const ModelTask& task = **made;
   EXPECT_EQ(task.agent, Agent::deep_search);
-  EXPECT_TRUE(matches_golden(llm::plain_text(task.request), "prompt/deep_search.md"));
+  const std::string text = llm::plain_text(task.request);
+  EXPECT_TRUE(testing_support::matches_golden(text, "prompt/deep_search.md"));
   EXPECT_EQ(library_.asked_about, *advice_.diagnosis) << "the diagnosis is the query";
   const std::string answer = json_block(
       R"({"searches": [{"query": "barriers"}, {"regex": "("}, {"name": "none"}]})");
@@ -69,7 +65,7 @@ TEST_F(DeepReader, GoldenQuestionAndSearches) {
   const llm::CompletionRequest next = go_on_reading(task, answer, found, 1);
   ASSERT_EQ(next.messages.size(), 3u);
   EXPECT_EQ(next.messages[1].text, answer);
-  EXPECT_TRUE(matches_golden(next.messages[2].text, "prompt/search_result.md"));
+  EXPECT_TRUE(testing_support::matches_golden(next.messages[2].text, "prompt/search_result.md"));
   EXPECT_NE(go_on_reading(task, answer, found, 0).messages[2].text.find("cannot search again"),
             std::string::npos);
   EXPECT_EQ(*decode_found(*parse_json(dump_json(encode(found)))), found);
@@ -108,10 +104,10 @@ TEST(ReadChoice, SearchesAreOfFourKinds) {
       R"({"searches": [{"query": "a b"}, {"string": "x"}, {"regex": "[ab]+"}, {"name": "rows"}]})");
   ASSERT_TRUE(read) << read.error().sentence;
   EXPECT_FALSE(read->documents);
-  const std::vector<llm::ToolCall> wanted = {{Tool::search, FindBy::text, "a b", ""},
-                                             {Tool::find, FindBy::text, "x", ""},
-                                             {Tool::find, FindBy::regex, "[ab]+", ""},
-                                             {Tool::find, FindBy::path, "rows", ""}};
+  const std::vector<llm::ToolCall> wanted = {{llm::Tool::search, llm::FindBy::text, "a b", ""},
+                                             {llm::Tool::find, llm::FindBy::text, "x", ""},
+                                             {llm::Tool::find, llm::FindBy::regex, "[ab]+", ""},
+                                             {llm::Tool::find, llm::FindBy::path, "rows", ""}};
   EXPECT_EQ(read->searches, wanted);
 }
 
