@@ -54,14 +54,19 @@ Result<fs::path> unpack_python(const fs::path& cache_dir) {
   }
   const fs::path folder = cache_dir / ("oracle-" + digest_of(all).short_hex());
   TRY(os::make_directories(folder));
-  for (const embedded::EmbeddedFile& file : embedded::ke_oracle_python_files()) {
-    TRY(write_missing(folder / file.name, file.contents));
-  }
+  TRY(write_python(folder));
   return folder / "oracle.py";
 }
 
-std::vector<std::string> python_environment(const fs::path& cache_dir) {
-  std::vector<std::string> environment = os::minimal_environment("/tmp");
+Result<void> write_python(const fs::path& folder) {
+  for (const embedded::EmbeddedFile& file : embedded::ke_oracle_python_files()) {
+    TRY(write_missing(folder / file.name, file.contents));
+  }
+  return {};
+}
+
+std::vector<std::string> python_environment(const fs::path& cache_dir, const std::string& home) {
+  std::vector<std::string> environment = os::minimal_environment(home);
   // mmap_max=0 takes every block from the heap, trim_threshold never gives it back, hugetlb=1
   // advises huge pages. Without caches of small chunks (tcache_count=0, mxfast=0) the scraps of
   // aligned blocks merge again at once; otherwise large blocks are reused only when several copies
