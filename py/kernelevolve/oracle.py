@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oracle: one trusted PyTorch process per problem.
 
-Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets, or forked by zygote.py. Requests are JSON lines {"do": …},
-answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before an answer say what of
-the problem is running, so that a crash or a time limit can be blamed. Standard output and error are
-not ours: the problem file may print what it likes.
+Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets, or forked by zygote.py. Requests are
+JSON lines {"do": …}, answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before
+an answer say what of the problem is running, so that a crash or a time limit can be blamed.
+Standard output and error are not ours: the problem file may print what it likes.
 """
 
 from __future__ import annotations

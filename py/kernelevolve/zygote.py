@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zygote: has imported PyTorch and traced a module of its own once, and forks oracles.
+"""The zygote: has imported PyTorch with all that an oracle needs of it, and forks oracles.
 
 Started as `zygote.py SOCKET_FD`. Says {"ok": {}} when it is warm, or {"error": …} when it must not
 fork. Each request then brings descriptors: the process that keeps a room, the oracle's two sockets,
@@ -57,44 +57,44 @@ def prctl(option: int, *arguments: int) -> None:
 # --- Warming up -----------------------------------------------------------------------------------
 
 
-def warm_up() -> None:
-    """Imports and runs once what each oracle needs, and leaves no trace in random numbers."""
+def warm_up(channel: Channel) -> bool:
+    """Imports what every oracle needs; tells the judge when it cannot."""
+    if not oracle.import_torch(channel):
+        return False
+    gc.disable()
     import torch
+    import torch.export._trace  # two seconds, most of what a first export costs
 
     import baseline  # noqa: F401  an oracle cannot import it later: its room does not show it
     import description  # noqa: F401
     import sets  # noqa: F401
-    from export import trace
-
-    class Sample(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(4, 4)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.relu(self.linear(x))
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork
-    state = torch.get_rng_state()
-    trace(Sample(), [torch.zeros(2, 4)])
-    torch.set_rng_state(state)
+    settle()
+    return True
+
+
+def warm_up_for_more() -> None:
+    """What only the second oracle shows to be worth its time: a single one need not wait for it."""
+    gc.disable()
+    with contextlib.suppress(Exception):  # then torch.compile will say what is missing
+        import torch._inductor.compile_fx  # noqa: F401
+    settle()
 
 
 def settle() -> None:
     """Makes what is inherited cheap: no garbage to look through, no freed memory to copy."""
-    gc.collect()
+    gc.enable()
     gc.freeze()
     # Children get fresh pages for what they allocate, huge ones where they may, as if on their own.
     with contextlib.suppress(AttributeError):
         libc.malloc_trim(0)
-    pid = os.fork()  # libraries that start threads at import (OpenBLAS) end them before a fork
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def why_not_fork() -> str:
     """Why children would not start clean, or nothing."""
+    if os.fork() == 0:  # libraries that start threads at import (OpenBLAS) end them before a fork
+        os._exit(0)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         return f"importing torch left {threads} threads"
@@ -164,7 +164,7 @@ def be_oracle(request: Json, fds: list[int]) -> NoReturn:
         os.dup2(error, 2)
         tell(news, {"entered": True})
     except Exception as reason:  # noqa: BLE001  whatever it is, an oracle cannot be here
-        tell(news, {"error": str(reason)})
+        tell(news, {"error": f"an oracle cannot settle in its room ({reason})"})
         os._exit(1)
     try:
         close_others([judge, compile_fd])
@@ -191,7 +191,7 @@ def usher(request: Json, fds: list[int]) -> None:
         call("setns", keeper, request["namespaces"])
         pid = os.fork()
     except OSError as reason:
-        tell(news, {"error": str(reason)})
+        tell(news, {"error": f"a process cannot enter an oracle's room ({reason})"})
         return
     if pid == 0:
         be_oracle(request, fds)
@@ -210,12 +210,17 @@ def usher(request: Json, fds: list[int]) -> None:
 
 
 def serve(channel: Channel) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ushers need no burial
-    prctl(PR_SET_CHILD_SUBREAPER, 1)  # nor do oracles whose usher was killed
-    while True:
+    served, why = 0, ""
+    while not why:
         request, fds = channel.receive()
+        served += 1
+        if served == 2:
+            warm_up_for_more()
+            why = why_not_fork()
         with contextlib.suppress(OSError):  # no process to be had: the news end without any
-            if os.fork() == 0:
+            if why:
+                tell(fds[4], {"error": why})
+            elif os.fork() == 0:
                 with contextlib.suppress(OSError):
                     channel.socket.close()
                     usher(request, fds)
@@ -227,14 +232,10 @@ def serve(channel: Channel) -> None:
 def main() -> None:
     channel = Channel(int(sys.argv[1]))
     oracle.silence()
-    if not oracle.import_torch(channel):
+    if not warm_up(channel):
         return
-    try:
-        warm_up()
-    except Exception as error:  # noqa: BLE001  another version of torch may lack anything
-        channel.send({"error": {"code": "unavailable", "message": f"tracing failed: {error}"}})
-        return
-    settle()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ushers need no burial
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # nor do oracles whose usher was killed
     why = why_not_fork()
     if why:
         channel.send({"error": {"code": "unavailable", "message": why}})

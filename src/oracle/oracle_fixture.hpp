@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "base/units.hpp"
 #include "oracle/oracle.hpp"
@@ -66,6 +67,9 @@ class OracleTest : public testing::Test {
   static inline os::TemporaryDirectory* cache_ = nullptr;
   static inline oracle::Zygote* zygote_ = nullptr;
 };
+
+// To torch.compile's process, which otherwise shares it with requests that follow each other.
+inline void leave_the_processor() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
 template <class T>
 T element(const TensorMemory& tensor, int64_t index) {

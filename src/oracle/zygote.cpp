@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "base/json.hpp"
+#include "domain/limits.hpp"
 #include "oracle/python_room.hpp"
 #include "os/clock.hpp"
 #include "os/socket.hpp"
@@ -18,11 +19,11 @@ namespace ke::oracle {
 
 namespace {
 
-constexpr int kSocketFd = 3;                                   // the number in the zygote
-constexpr int64_t kNewsBytesMax = 64 << 10;                    // a line
-constexpr Nanoseconds kNewsMax = std::chrono::seconds(20);     // from request to oracle
-constexpr Nanoseconds kLastNewsMax = std::chrono::seconds(5);  // from SIGKILL to how it ended
+constexpr int kSocketFd = 3;                 // the number in the zygote
+constexpr int64_t kNewsBytesMax = 64 << 10;  // a line
 constexpr Nanoseconds kRequestMax = std::chrono::seconds(20);
+constexpr Nanoseconds kEnterMax = std::chrono::seconds(60);    // the second one waits for imports
+constexpr Nanoseconds kLastNewsMax = std::chrono::seconds(5);  // from SIGKILL to how it ended
 constexpr const char* kKeep = "import os; os.read(0, 1)";
 
 // A process whose parent is the zygote's usher.
@@ -65,8 +66,7 @@ Result<void> ForkedProcess::enter(Nanoseconds timeout) {
     if (!line) return Error{Errc::not_found, "the zygote has ended"};
     const Json news = TRY(parse_json(line->bytes));
     if (const auto error = news.find("error"); error != news.end() && error->is_string()) {
-      return Error{Errc::unavailable,
-                   "an oracle cannot enter its room: " + error->get<std::string>()};
+      return Error{Errc::unavailable, error->get<std::string>()};
     }
     if (const auto pid = news.find("pid"); pid != news.end() && pid->is_number_integer()) {
       pid_ = pid->get<pid_t>();
@@ -108,9 +108,8 @@ void ForkedProcess::kill() {
     ::kill(-pid_, SIGKILL);
     ::kill(pid_, SIGKILL);
   }
-  const auto ended = pid_ > 0 ? wait(kLastNewsMax) : std::optional<os::ExitStatus>();
+  if (pid_ > 0) (void)wait(kLastNewsMax);
   if (!status_) end(os::ExitStatus{.signal = SIGKILL});
-  (void)ended;
 }
 
 Result<os::Child> start_keeper(const ForkRequest& request) {
@@ -165,12 +164,12 @@ Result<Zygote::Running> Zygote::start(const std::string& python, Nanoseconds sta
 
 // Called with the mutex held, as are send() and try_fork().
 Result<void> Zygote::ensure(const std::string& python, Nanoseconds start_max) {
+  if (refused_python_ == python) return Error{Errc::unavailable, why_not_};
   if (running_ && running_->python == python) {
     const Result<std::optional<os::ExitStatus>> ended = running_->child.wait(Nanoseconds{0});
     if (ended && !*ended) return {};
   }
   running_.reset();
-  if (refused_python_ == python) return Error{Errc::unavailable, why_not_};
   Result<Running> started = start(python, start_max);
   if (!started) {
     refused_python_ = python;
@@ -208,7 +207,11 @@ Result<std::unique_ptr<OracleProcess>> Zygote::try_fork(const ForkRequest& reque
   news.second.reset();
   auto forked = std::make_unique<ForkedProcess>(std::move(keeper), std::move(news.first),
                                                 std::move(error.first));
-  TRY(forked->enter(kNewsMax));
+  const Result<void> entered = forked->enter(kEnterMax);
+  if (!entered) {
+    if (entered.error().code == Errc::unavailable) refused_python_ = request.python;
+    return entered.error();
+  }
   return std::unique_ptr<OracleProcess>(std::move(forked));
 }
 
@@ -224,6 +227,27 @@ Result<std::unique_ptr<OracleProcess>> Zygote::fork(const ForkRequest& request,
   why_not_ = forked ? "" : forked.error().to_string();
   if (!forked) return Error{Errc::unavailable, why_not_};
   return forked;
+}
+
+Result<void> probe_zygote(const std::string& python, const std::filesystem::path& cache_dir) {
+  const Limits limits;
+  const std::filesystem::path folder = std::filesystem::absolute(cache_dir).lexically_normal();
+  const os::Room room = TRY(prepare_python_room({.python = python,
+                                                 .problem_folder = folder,
+                                                 .cache_dir = folder,
+                                                 .memory_bytes = limits.oracle_memory_bytes}));
+  const auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
+  const auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
+  ForkRequest request;
+  request.python = python;
+  request.room = &room;
+  request.judge = judge.second.get();
+  request.compile = compile.second.get();
+  request.environment = python_environment(folder);
+  request.memory_bytes = limits.oracle_memory_bytes;
+  Zygote zygote;
+  TRY(zygote.fork(request, limits.python_start_max));
+  return {};
 }
 
 }  // namespace ke::oracle

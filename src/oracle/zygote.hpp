@@ -8,6 +8,7 @@
 // Threads: any thread may call; the process lives no longer than the thread that started it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -63,5 +64,8 @@ class Zygote {
   std::string refused_python_;  // could not be warmed up: not tried again
   std::string why_not_;
 };
+
+// Whether it works here: forks an oracle's process and ends it. For `doctor`; cache_dir exists.
+Result<void> probe_zygote(const std::string& python, const std::filesystem::path& cache_dir);
 
 }  // namespace ke::oracle
