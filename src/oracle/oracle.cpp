@@ -235,32 +235,24 @@ Result<std::string> absolute_python(const std::string& python) {
                fmt::format("there is no Python interpreter '{}'; install one with torch", python)};
 }
 
-Result<std::unique_ptr<oracle::OracleProcess>> start_python(const OracleOptions& options,
-                                                            const os::Room& room, int judge,
-                                                            int compile) {
+// Forked where that can be had, else started from the interpreter with `script`.
+Result<std::unique_ptr<oracle::OracleProcess>> start_python(const oracle::ProcessRequest& request,
+                                                            const fs::path& script,
+                                                            const OracleOptions& options) {
   if (options.zygote != nullptr) {
-    oracle::ForkRequest request;
-    request.python = options.python;
-    request.room = &room;
-    request.judge = judge;
-    request.compile = compile;
-    request.environment = oracle::python_environment(options.cache_dir);
-    request.memory_bytes = options.limits.oracle_memory_bytes;
-    request.threads = options.threads;
     auto forked = options.zygote->fork(request, options.limits.python_start_max);
     if (forked) return forked;
   }
-  const fs::path script = TRY(oracle::unpack_python(options.cache_dir));
   os::ProcessOptions process;
-  process.argv = {options.python, "-I", script.string(), std::to_string(kJudgeFd),
+  process.argv = {request.python, "-I", script.string(), std::to_string(kJudgeFd),
                   std::to_string(kCompileFd)};
-  process.environment = oracle::python_environment(options.cache_dir);
+  process.environment = request.environment;
   process.error = os::Stream::pipe;
-  process.descriptors = {{judge, kJudgeFd}, {compile, kCompileFd}};
-  process.limits.data_bytes = options.limits.oracle_memory_bytes;
+  process.descriptors = {{request.judge, kJudgeFd}, {request.compile, kCompileFd}};
+  process.limits.data_bytes = request.memory_bytes;
   process.limits.open_files = oracle::kOpenFilesMax;
-  process.limits.processors = options.threads;
-  process.room = &room;
+  process.limits.processors = request.threads;
+  process.room = request.room;
   os::Child child = TRY(os::spawn(process));
   return std::unique_ptr<oracle::OracleProcess>(
       std::make_unique<oracle::StartedProcess>(std::move(child)));
@@ -283,12 +275,21 @@ Result<OracleOptions> settled(OracleOptions options) {
 Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options) {
   auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
   auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
+  const fs::path script = TRY(oracle::unpack_python(options.cache_dir));
   const os::Room room = TRY(
       oracle::prepare_python_room({.python = options.python,
                                    .problem_folder = fs::path(options.problem_path).parent_path(),
                                    .cache_dir = options.cache_dir,
                                    .memory_bytes = options.limits.oracle_memory_bytes}));
-  auto process = TRY(start_python(options, room, judge.second.get(), compile.second.get()));
+  oracle::ProcessRequest request;
+  request.python = options.python;
+  request.room = &room;
+  request.judge = judge.second.get();
+  request.compile = compile.second.get();
+  request.environment = oracle::python_environment(options.cache_dir);
+  request.memory_bytes = options.limits.oracle_memory_bytes;
+  request.threads = options.threads;
+  auto process = TRY(start_python(request, script, options));
   judge.second.reset();
   compile.second.reset();
   auto oracle = std::make_unique<ProcessOracle>(options, std::move(process), std::move(judge.first),

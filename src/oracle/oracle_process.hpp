@@ -6,11 +6,23 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "os/process.hpp"
+#include "os/sandbox.hpp"
 
 namespace ke::oracle {
+
+struct ProcessRequest {
+  std::string python;
+  const os::Room* room = nullptr;
+  int judge = -1, compile = -1;  // the oracle's ends of its sockets
+  std::vector<std::string> environment;
+  int64_t memory_bytes = 0;
+  int32_t threads = 1;
+};
 
 class OracleProcess {
  public:

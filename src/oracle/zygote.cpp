@@ -13,6 +13,7 @@
 #include "domain/limits.hpp"
 #include "oracle/python_room.hpp"
 #include "os/clock.hpp"
+#include "os/file_system.hpp"
 #include "os/socket.hpp"
 
 namespace ke::oracle {
@@ -112,7 +113,7 @@ void ForkedProcess::kill() {
   if (!status_) end(os::ExitStatus{.signal = SIGKILL});
 }
 
-Result<os::Child> start_keeper(const ForkRequest& request) {
+Result<os::Child> start_keeper(const ProcessRequest& request) {
   os::ProcessOptions process;
   process.argv = {request.python, "-I", "-S", "-c", kKeep};
   process.environment = os::minimal_environment();
@@ -140,7 +141,8 @@ pid_t Zygote::pid() const {
 }
 
 Result<Zygote::Running> Zygote::start(const std::string& python, Nanoseconds start_max) {
-  auto files = TRY(os::TemporaryDirectory::create("kernelevolve-zygote"));
+  // Where no problem could have left anything; read while starting and not needed afterwards.
+  const auto files = TRY(os::TemporaryDirectory::create("kernelevolve-zygote"));
   TRY(write_python(files.path()));
   auto sockets = TRY(os::make_socket_pair(os::SocketKind::stream));
   os::ProcessOptions process;
@@ -159,7 +161,7 @@ Result<Zygote::Running> Zygote::start(const std::string& python, Nanoseconds sta
   if (const auto error = answer.find("error"); error != answer.end() && error->is_object()) {
     return Error{Errc::unavailable, error->value("message", "")};
   }
-  return Running{std::move(files), std::move(child), std::move(sockets.first), python};
+  return Running{std::move(child), std::move(sockets.first), python};
 }
 
 // Called with the mutex held, as are send() and try_fork().
@@ -179,8 +181,8 @@ Result<void> Zygote::ensure(const std::string& python, Nanoseconds start_max) {
   return {};
 }
 
-Result<void> Zygote::send(const ForkRequest& request, const os::Door& door, int keeper, int error,
-                          int news) {
+Result<void> Zygote::send(const ProcessRequest& request, const os::Door& door, int keeper,
+                          int error, int news) {
   std::vector<int> descriptors{keeper, request.judge, request.compile, error, news};
   if (door.ruleset.valid()) descriptors.push_back(door.ruleset.get());
   for (const os::FileDescriptor& cgroup : door.cgroups) descriptors.push_back(cgroup.get());
@@ -195,7 +197,7 @@ Result<void> Zygote::send(const ForkRequest& request, const os::Door& door, int 
                           kRequestMax);
 }
 
-Result<std::unique_ptr<OracleProcess>> Zygote::try_fork(const ForkRequest& request,
+Result<std::unique_ptr<OracleProcess>> Zygote::try_fork(const ProcessRequest& request,
                                                         Nanoseconds start_max) {
   os::Child keeper = TRY(start_keeper(request));
   const os::Door door = TRY(os::open_door(*request.room, keeper));
@@ -215,7 +217,7 @@ Result<std::unique_ptr<OracleProcess>> Zygote::try_fork(const ForkRequest& reque
   return std::unique_ptr<OracleProcess>(std::move(forked));
 }
 
-Result<std::unique_ptr<OracleProcess>> Zygote::fork(const ForkRequest& request,
+Result<std::unique_ptr<OracleProcess>> Zygote::fork(const ProcessRequest& request,
                                                     Nanoseconds start_max) {
   const std::lock_guard lock(mutex_);
   Result<std::unique_ptr<OracleProcess>> forked = try_fork(request, start_max);
@@ -232,14 +234,15 @@ Result<std::unique_ptr<OracleProcess>> Zygote::fork(const ForkRequest& request,
 Result<void> probe_zygote(const std::string& python, const std::filesystem::path& cache_dir) {
   const Limits limits;
   const std::filesystem::path folder = std::filesystem::absolute(cache_dir).lexically_normal();
-  const os::Room room = TRY(prepare_python_room({.python = python,
+  const std::string program = std::filesystem::absolute(python).lexically_normal().string();
+  const os::Room room = TRY(prepare_python_room({.python = program,
                                                  .problem_folder = folder,
                                                  .cache_dir = folder,
                                                  .memory_bytes = limits.oracle_memory_bytes}));
   const auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
   const auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
-  ForkRequest request;
-  request.python = python;
+  ProcessRequest request;
+  request.python = program;
   request.room = &room;
   request.judge = judge.second.get();
   request.compile = compile.second.get();

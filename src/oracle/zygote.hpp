@@ -3,7 +3,7 @@
 // The zygote: a Python process that has imported PyTorch and forks oracles, which then need not
 // (DESIGN D6). It is started at first use and again when it has ended; oracles do not depend on its
 // life. No problem's code ever runs in it, and each oracle moves into a room of its own before any
-// does; see py/kernelevolve/zygote.py and docs/decisions/0012.
+// does; see py/kernelevolve/zygote.py and docs/decisions/0012-oracles-fork-from-a-zygote.md.
 //
 // Threads: any thread may call; the process lives no longer than the thread that started it.
 #pragma once
@@ -17,27 +17,17 @@
 #include "base/result.hpp"
 #include "oracle/oracle_process.hpp"
 #include "os/file_descriptor.hpp"
-#include "os/file_system.hpp"
 #include "os/process.hpp"
 #include "os/sandbox.hpp"
 
 namespace ke::oracle {
-
-struct ForkRequest {
-  std::string python;
-  const os::Room* room = nullptr;
-  int judge = -1, compile = -1;          // the oracle's ends of its sockets
-  std::vector<std::string> environment;  // of the oracle
-  int64_t memory_bytes = 0;
-  int32_t threads = 1;
-};
 
 class Zygote {
  public:
   // An oracle's process, in a room of its own. Errc::unavailable, and why, where that cannot be
   // had: on this machine or with this interpreter; then start one from the interpreter.
   // `start_max` is for the zygote's own start.
-  Result<std::unique_ptr<OracleProcess>> fork(const ForkRequest& request, Nanoseconds start_max);
+  Result<std::unique_ptr<OracleProcess>> fork(const ProcessRequest& request, Nanoseconds start_max);
 
   // Why oracles are not forked, as last seen; empty when they are or nobody asked.
   std::string why_not() const;
@@ -47,16 +37,15 @@ class Zygote {
 
  private:
   struct Running {
-    os::TemporaryDirectory files;  // its Python: where no problem could have left anything
     os::Child child;
     os::FileDescriptor socket;
     std::string python;
   };
   Result<void> ensure(const std::string& python, Nanoseconds start_max);
   static Result<Running> start(const std::string& python, Nanoseconds start_max);
-  Result<void> send(const ForkRequest& request, const os::Door& door, int keeper, int error,
+  Result<void> send(const ProcessRequest& request, const os::Door& door, int keeper, int error,
                     int news);
-  Result<std::unique_ptr<OracleProcess>> try_fork(const ForkRequest& request,
+  Result<std::unique_ptr<OracleProcess>> try_fork(const ProcessRequest& request,
                                                   Nanoseconds start_max);
 
   mutable std::mutex mutex_;
