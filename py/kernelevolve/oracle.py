@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oracle: one trusted PyTorch process per problem.
 
-Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets. Requests are JSON lines {"do": …},
-answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before an answer say what of
-the problem is running, so that a crash or a time limit can be blamed. Standard output and error are
-not ours: the problem file may print what it likes.
+Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets, or forked by zygote.py. Requests are
+JSON lines {"do": …}, answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before
+an answer say what of the problem is running, so that a crash or a time limit can be blamed.
+Standard output and error are not ours: the problem file may print what it likes.
 """
 
 from __future__ import annotations
@@ -159,15 +159,16 @@ def import_torch(channel: Channel) -> bool:
     return True
 
 
-def main() -> None:
-    judge_fd, compile_fd = (int(argument) for argument in sys.argv[1:3])
+def silence() -> None:
+    """Standard output and error are not ours, nor are they the problem file's."""
     sys.stdout = sys.stderr = DroppedText()  # type: ignore[assignment]
     with contextlib.suppress(OSError):
         os.set_blocking(2, False)
     warnings.simplefilter("ignore")
-    judge = Channel(judge_fd)
-    if not import_torch(judge):
-        return
+
+
+def serve(judge: Channel, compile_fd: int) -> None:
+    """All of an oracle's life, once torch is imported. Returns when the judge has gone."""
     import torch
 
     from baseline import start_compile_process
@@ -175,11 +176,20 @@ def main() -> None:
 
     request, _ = judge.receive()
     options = Options(**request["options"])
-    compiler = start_compile_process(options, compile_fd, [judge_fd])
+    compiler = start_compile_process(options, compile_fd, [judge.socket.fileno()])
     torch.set_num_threads(options.threads)
     judge.send({"ok": {}})
     with contextlib.suppress(Closed, OSError):
         Oracle(judge, compiler, options).serve()
+
+
+def main() -> None:
+    judge_fd, compile_fd = (int(argument) for argument in sys.argv[1:3])
+    silence()
+    judge = Channel(judge_fd)
+    if not import_torch(judge):
+        return
+    serve(judge, compile_fd)
     os._exit(0)
 
 

@@ -6,6 +6,7 @@
 #include "app/session.hpp"
 #include "base/json.hpp"
 #include "eval/profile.hpp"
+#include "oracle/zygote.hpp"
 #include "os/file_system.hpp"
 #include "os/process.hpp"
 #include "os/sandbox.hpp"
@@ -32,6 +33,17 @@ DoctorItem python_item() {
   std::string version = ran->output;
   while (!version.empty() && version.back() == '\n') version.pop_back();
   return {State::works, "PyTorch", fmt::format("{} in {}", version, *python)};
+}
+
+// Whether oracles are forked instead of started anew.
+DoctorItem zygote_item(const std::filesystem::path& cache) {
+  const auto python = find_python();
+  const Result<void> forks = python ? oracle::probe_zygote(*python, cache)
+                                    : Result<void>(Error{Errc::unavailable, "no Python"});
+  if (forks) return {State::works, "Zygote", "PyTorch is imported once, oracles are forked"};
+  return {State::limited, "Zygote",
+          fmt::format("every oracle imports PyTorch anew, which takes seconds: {}",
+                      forks.error().to_string())};
 }
 
 DoctorItem sandbox_item() {
@@ -77,6 +89,7 @@ Result<DoctorReport> examine_machine(const std::filesystem::path& cache, bool re
     any_target |= report.items.back().state == State::works;
   }
   report.items.push_back(sandbox_item());
+  report.items.push_back(zygote_item(cache));
   report.items.push_back(tool_item("c++", "torch.compile as a second baseline"));
   report.items.push_back(tool_item("objdump", "disassembly of kernels by hand"));
   report.usable = any_target && report.items.front().state == State::works;
@@ -144,11 +157,10 @@ std::string outcome_text(const SelfTestOutcome& outcome) {
     return fmt::format("{:<6} {:<28} {:<17} the rooms here lack the protection that it needs\n",
                        found, outcome.name, enum_name(outcome.evaluation.verdict));
   }
-  return fmt::format("{:<6} {:<28} {:<17} {}\n", found, outcome.name,
-                     enum_name(outcome.evaluation.verdict),
-                     outcome.right ? outcome.evaluation.detail
-                                   : fmt::format("must be {}: {}", required,
-                                                 outcome.evaluation.detail));
+  return fmt::format(
+      "{:<6} {:<28} {:<17} {}\n", found, outcome.name, enum_name(outcome.evaluation.verdict),
+      outcome.right ? outcome.evaluation.detail
+                    : fmt::format("must be {}: {}", required, outcome.evaluation.detail));
 }
 
 Json encode(const JudgeExamination& examination) {
@@ -163,9 +175,8 @@ Json encode(const JudgeExamination& examination) {
                        {"enforceable", outcome.enforceable},
                        {"right", outcome.right}});
   }
-  return {{"kernels", kernels},
-          {"wrong", examination.wrong},
-          {"protections", examination.protections}};
+  return {
+      {"kernels", kernels}, {"wrong", examination.wrong}, {"protections", examination.protections}};
 }
 
 }  // namespace ke::app

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 void stage(EventSink& events, const std::string& what) { events.emit("stage", {{"what", what}}); }
 
 OracleOptions oracle_options(const SessionOptions& options, const MachineProfile& machine,
-                             const Workspace& workspace, const std::string& python) {
+                             Workspace& workspace, const std::string& python) {
   OracleOptions oracle;
   oracle.python = python;
   oracle.problem_path = options.problem_path;
@@ -38,6 +38,7 @@ OracleOptions oracle_options(const SessionOptions& options, const MachineProfile
   oracle.seed = os::random_seed();
   oracle.threads = machine.threads;
   oracle.cache_dir = workspace.cache().string();
+  oracle.zygote = &workspace.zygote();
   return oracle;
 }
 
@@ -129,6 +130,9 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   session->oracles_ =
       TRY(start_oracles(oracle_options(session->options_, session->machine_, workspace, python)));
   turn.reset();
+  if (const std::string why = workspace.zygote().why_not(); !why.empty()) {
+    stage(events, fmt::format("every oracle imports PyTorch anew, which takes seconds: {}", why));
+  }
   session->lower_cases();
   if (session->programs_.empty()) {
     stage(events, fmt::format("{}: the proposer synth has nothing to offer here: {}",
@@ -154,8 +158,8 @@ void Session::lower_cases() {
     if (!program) {
       lowering_error_ = program.error().to_string();
       if (oracles_.size() > 1) {
-        lowering_error_ = fmt::format("in case {} ({}): {}", problem.shape_case,
-                                      shapes_of(problem), lowering_error_);
+        lowering_error_ = fmt::format("in case {} ({}): {}", problem.shape_case, shapes_of(problem),
+                                      lowering_error_);
       }
       programs_.clear();
       return;

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/result.hpp"
+#include "oracle/zygote.hpp"
 #include "os/file_system.hpp"
 #include "store/store.hpp"
 
@@ -27,6 +28,8 @@ class Workspace {
   static Result<Workspace> open(const std::filesystem::path& folder, Access access);
 
   Store& store() { return *store_; }
+  // What forks the oracles of all sessions; a process from the first one on.
+  oracle::Zygote& zygote() { return *zygote_; }
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path artifacts() const { return folder_ / "artifacts"; }
   std::filesystem::path cache() const { return folder_ / "cache"; }
@@ -35,6 +38,7 @@ class Workspace {
   std::filesystem::path folder_;
   std::optional<os::FileLock> lock_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<oracle::Zygote> zygote_ = std::make_unique<oracle::Zygote>();
 };
 
 }  // namespace ke::app

@@ -21,13 +21,13 @@ constexpr Nanoseconds kEndMax = std::chrono::seconds(5);  // from end of stream 
 constexpr int64_t kErrorTextBytes = 2000;
 
 // The last line of what the process wrote to its standard error, or nothing.
-std::string last_words(const os::Child& child) {
+std::string last_words(const OracleProcess& process) {
   std::string text;
-  while (child.error() >= 0 && text.size() < kErrorTextBytes) {
-    Result<bool> readable = os::wait_readable(child.error(), Nanoseconds{0});
+  while (process.error() >= 0 && text.size() < kErrorTextBytes) {
+    Result<bool> readable = os::wait_readable(process.error(), Nanoseconds{0});
     char buffer[4096];
     if (!readable || !*readable) break;
-    const ssize_t count = read(child.error(), buffer, sizeof buffer);
+    const ssize_t count = read(process.error(), buffer, sizeof buffer);
     if (count <= 0) break;
     text.append(buffer, static_cast<size_t>(count));
   }
@@ -49,10 +49,10 @@ Error answered_error(const Json& error) {
 
 }  // namespace
 
-Connection::Connection(os::FileDescriptor socket, os::Child* child, Blame blame)
+Connection::Connection(os::FileDescriptor socket, OracleProcess* process, Blame blame)
     : socket_(std::move(socket)),
       reader_(socket_.get(), kLineBytesMax),
-      child_(child),
+      process_(process),
       blame_(std::move(blame)) {}
 
 Result<void> Connection::send(const Json& request) {
@@ -135,12 +135,12 @@ Result<void> Connection::ring(Nanoseconds timeout) {
 
 Error Connection::ended() {
   dead_ = true;
-  if (child_ == nullptr) return Error{Errc::unavailable, "the process of torch.compile ended"};
-  Result<std::optional<os::ExitStatus>> waited = child_->wait(kEndMax);
+  if (process_ == nullptr) return Error{Errc::unavailable, "the process of torch.compile ended"};
+  Result<std::optional<os::ExitStatus>> waited = process_->wait(kEndMax);
   const bool known = waited.has_value() && waited->has_value();
   const std::string how = known ? (*waited)->to_string() : "unknown state";
   if (stage_.empty()) {
-    const std::string words = last_words(*child_);
+    const std::string words = last_words(*process_);
     return Error{Errc::unavailable,
                  fmt::format("the PyTorch process of {} ended ({}){}{}", blame_.python, how,
                              words.empty() ? "" : ": ", words)};
@@ -162,7 +162,7 @@ Error Connection::late(Nanoseconds timeout) {
   dead_ = true;
   const double seconds = std::chrono::duration<double>(timeout).count();
   const std::string stage = stage_;
-  if (child_ != nullptr) child_->kill();
+  if (process_ != nullptr) process_->kill();
   if (stage.empty()) {
     return Error{Errc::timed_out, fmt::format("the PyTorch process of {} did not answer within "
                                               "its time limit ({:.3g} s were left)",

@@ -10,8 +10,8 @@
 
 #include "base/json_fwd.hpp"
 #include "base/result.hpp"
+#include "oracle/oracle_process.hpp"
 #include "os/file_descriptor.hpp"
-#include "os/process.hpp"
 #include "os/socket.hpp"
 
 namespace ke::oracle {
@@ -30,9 +30,9 @@ struct Blame {
 // end of the process) the connection is dead and says so from then on.
 class Connection {
  public:
-  // `child` is the process whose end ends the connection, waited for or killed when needed; null
+  // `process` is the one whose end ends the connection, waited for or killed when needed; null
   // when somebody else looks after it.
-  Connection(os::FileDescriptor socket, os::Child* child, Blame blame);
+  Connection(os::FileDescriptor socket, OracleProcess* process, Blame blame);
 
   Result<void> send(const Json& request);
   // The value of "ok". An {"error"} answer is returned as that Error.
@@ -52,7 +52,7 @@ class Connection {
 
   os::FileDescriptor socket_;
   os::LineReader reader_;
-  os::Child* child_;
+  OracleProcess* process_;
   Blame blame_;
   std::string stage_;  // what of the problem is running, as the oracle told us; empty: none
   bool dead_ = false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts the Python process and turns calls into requests. The oracle serves one socket; a second
-// process, forked from it before anything ran, builds and runs torch.compile and serves another.
+// Starts or forks the Python process and turns calls into requests. The oracle serves one socket; a
+// second process, forked from it before anything ran, builds and runs torch.compile and serves
+// another.
 #include "oracle/oracle.hpp"
 
 #include <csignal>
@@ -11,8 +12,10 @@
 
 #include "base/json.hpp"
 #include "oracle/connection.hpp"
+#include "oracle/oracle_process.hpp"
 #include "oracle/protocol.hpp"
 #include "oracle/python_room.hpp"
+#include "oracle/zygote.hpp"
 #include "os/clock.hpp"
 #include "os/file_system.hpp"
 #include "os/process.hpp"
@@ -30,11 +33,11 @@ constexpr int kJudgeFd = 3, kCompileFd = 4;  // numbers in the child
 
 class ProcessOracle final : public Oracle {
  public:
-  ProcessOracle(OracleOptions options, os::Child child, os::FileDescriptor judge,
-                os::FileDescriptor compile)
+  ProcessOracle(OracleOptions options, std::unique_ptr<oracle::OracleProcess> process,
+                os::FileDescriptor judge, os::FileDescriptor compile)
       : options_(std::move(options)),
-        child_(std::move(child)),
-        main_(std::move(judge), &child_, blame()),
+        process_(std::move(process)),
+        main_(std::move(judge), process_.get(), blame()),
         compile_(std::move(compile), nullptr, blame()) {}
 
   // In two steps, so that several processes can import and export at the same time.
@@ -60,7 +63,7 @@ class ProcessOracle final : public Oracle {
 
   OracleOptions options_;
   os::SystemClock clock_;
-  os::Child child_;
+  std::unique_ptr<oracle::OracleProcess> process_;
   oracle::Connection main_;
   oracle::Connection compile_;
   Problem problem_;
@@ -183,12 +186,12 @@ void ProcessOracle::set_running(bool running) {
   const std::lock_guard lock(calls_);
   if (running) {
     if (frozen_) return;
-    if (paused_) child_.signal_group(SIGCONT);
+    if (paused_) process_->signal_group(SIGCONT);
     paused_ = false;
     (void)hold_compile(false);
   } else if (!paused_) {
     (void)hold_compile(true);
-    child_.signal_group(SIGSTOP);
+    process_->signal_group(SIGSTOP);
     paused_ = true;
   }
 }
@@ -232,20 +235,27 @@ Result<std::string> absolute_python(const std::string& python) {
                fmt::format("there is no Python interpreter '{}'; install one with torch", python)};
 }
 
-Result<os::Child> start_python(const OracleOptions& options, const os::Room& room, int judge,
-                               int compile) {
-  const fs::path script = TRY(oracle::unpack_python(options.cache_dir));
+// Forked where that can be had, else started from the interpreter with `script`.
+Result<std::unique_ptr<oracle::OracleProcess>> start_python(const oracle::ProcessRequest& request,
+                                                            const fs::path& script,
+                                                            const OracleOptions& options) {
+  if (options.zygote != nullptr) {
+    auto forked = options.zygote->fork(request, options.limits.python_start_max);
+    if (forked) return forked;
+  }
   os::ProcessOptions process;
-  process.argv = {options.python, "-I", script.string(), std::to_string(kJudgeFd),
+  process.argv = {request.python, "-I", script.string(), std::to_string(kJudgeFd),
                   std::to_string(kCompileFd)};
-  process.environment = oracle::python_environment(options.cache_dir);
+  process.environment = request.environment;
   process.error = os::Stream::pipe;
-  process.descriptors = {{judge, kJudgeFd}, {compile, kCompileFd}};
-  process.limits.data_bytes = options.limits.oracle_memory_bytes;
-  process.limits.open_files = 1 << 16;
-  process.limits.processors = options.threads;
-  process.room = &room;
-  return os::spawn(process);
+  process.descriptors = {{request.judge, kJudgeFd}, {request.compile, kCompileFd}};
+  process.limits.data_bytes = request.memory_bytes;
+  process.limits.open_files = oracle::kOpenFilesMax;
+  process.limits.processors = request.threads;
+  process.room = request.room;
+  os::Child child = TRY(os::spawn(process));
+  return std::unique_ptr<oracle::OracleProcess>(
+      std::make_unique<oracle::StartedProcess>(std::move(child)));
 }
 
 // Checked and made absolute.
@@ -265,15 +275,24 @@ Result<OracleOptions> settled(OracleOptions options) {
 Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options) {
   auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
   auto compile = TRY(os::make_socket_pair(os::SocketKind::stream));
+  const fs::path script = TRY(oracle::unpack_python(options.cache_dir));
   const os::Room room = TRY(
       oracle::prepare_python_room({.python = options.python,
                                    .problem_folder = fs::path(options.problem_path).parent_path(),
                                    .cache_dir = options.cache_dir,
                                    .memory_bytes = options.limits.oracle_memory_bytes}));
-  os::Child child = TRY(start_python(options, room, judge.second.get(), compile.second.get()));
+  oracle::ProcessRequest request;
+  request.python = options.python;
+  request.room = &room;
+  request.judge = judge.second.get();
+  request.compile = compile.second.get();
+  request.environment = oracle::python_environment(options.cache_dir);
+  request.memory_bytes = options.limits.oracle_memory_bytes;
+  request.threads = options.threads;
+  auto process = TRY(start_python(request, script, options));
   judge.second.reset();
   compile.second.reset();
-  auto oracle = std::make_unique<ProcessOracle>(options, std::move(child), std::move(judge.first),
+  auto oracle = std::make_unique<ProcessOracle>(options, std::move(process), std::move(judge.first),
                                                 std::move(compile.first));
   TRY(oracle->request_load());
   return oracle;

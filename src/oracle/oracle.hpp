@@ -83,6 +83,10 @@ class Oracle {
   virtual void freeze(bool frozen) { (void)frozen; }
 };
 
+namespace oracle {
+class Zygote;
+}  // namespace oracle
+
 struct OracleOptions {
   std::string python;  // interpreter with torch
   std::string problem_path;
@@ -94,6 +98,8 @@ struct OracleOptions {
   int32_t threads = 1;
   std::string cache_dir;  // torch.compile's cache and the unpacked Python files
   Limits limits;          // python_start_max and oracle_*
+  // Forks the process, where it can; null: the interpreter is started and imports torch anew.
+  oracle::Zygote* zygote = nullptr;
 };
 
 // Fails with Errc::invalid and one sentence when the problem file is at fault, with

@@ -63,6 +63,7 @@ TEST_F(OracleTest, DrawsAnewForEachSeed) {
   while (state && *state == BaselineState::building) {
     const InputSet more = made(*oracle, {.seed = 3});
     oracle->release(more.id);
+    leave_the_processor();
     state = oracle->baseline(BaselineKind::compile);
   }
   ASSERT_TRUE(state) << state.error().to_string();

@@ -10,9 +10,11 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "base/units.hpp"
 #include "oracle/oracle.hpp"
+#include "oracle/zygote.hpp"
 #include "os/file_system.hpp"
 
 namespace ke {
@@ -28,8 +30,12 @@ class OracleTest : public testing::Test {
     Result<os::TemporaryDirectory> made = os::TemporaryDirectory::create("ke-oracle");
     ASSERT_TRUE(made) << made.error().to_string();
     cache_ = new os::TemporaryDirectory(std::move(*made));
+    zygote_ = new oracle::Zygote();
   }
-  static void TearDownTestSuite() { delete cache_; }
+  static void TearDownTestSuite() {
+    delete zygote_;
+    delete cache_;
+  }
 
   static OracleOptions options_for(const std::string& problem) {
     OracleOptions options;
@@ -38,6 +44,7 @@ class OracleTest : public testing::Test {
     options.problem_name = problem;
     options.seed = 0x9e3779b97f4a7c15;
     options.cache_dir = cache_->path();
+    options.zygote = zygote_;
     return options;
   }
   static std::unique_ptr<Oracle> start(const std::string& problem) {
@@ -58,7 +65,11 @@ class OracleTest : public testing::Test {
   }
 
   static inline os::TemporaryDirectory* cache_ = nullptr;
+  static inline oracle::Zygote* zygote_ = nullptr;
 };
+
+// To torch.compile's process, which otherwise shares it with requests that follow each other.
+inline void leave_the_processor() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
 template <class T>
 T element(const TensorMemory& tensor, int64_t index) {

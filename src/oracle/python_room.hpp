@@ -17,10 +17,17 @@ namespace ke::oracle {
 // Writes the embedded files below cache_dir, once a version; returns the path of oracle.py.
 Result<std::filesystem::path> unpack_python(const std::filesystem::path& cache_dir);
 
+// Writes them into a folder, as they are.
+Result<void> write_python(const std::filesystem::path& folder);
+
+// Tensors of an input set are memory files.
+inline constexpr int64_t kOpenFilesMax = 1 << 16;
+
 // PATH, HOME and the like, and an allocator that keeps its memory: PyTorch's outputs then cost no
 // page faults after the first call, as a kernel's that are handed in do not. That is the library's
 // best side.
-std::vector<std::string> python_environment(const std::filesystem::path& cache_dir);
+std::vector<std::string> python_environment(const std::filesystem::path& cache_dir,
+                                            const std::string& home = "/tmp");
 
 // All paths absolute.
 struct RoomNeeds {

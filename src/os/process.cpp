@@ -64,11 +64,11 @@ std::string ExitStatus::to_string() const {
 // --- Child
 // ------------------------------------------------------------------------------------------
 
-Child ChildAccess::make(pid_t pid, FileDescriptor pidfd, std::function<void()> after_end) {
+Child ChildAccess::make(pid_t pid, FileDescriptor pidfd, std::vector<std::string> cgroups) {
   Child child;
   child.pid_ = pid;
   child.pidfd_ = std::move(pidfd);
-  child.after_end_ = std::move(after_end);
+  child.cgroups_ = std::move(cgroups);
   return child;
 }
 
@@ -93,7 +93,7 @@ Child& Child::operator=(Child&& other) noexcept {
   error_ = std::move(other.error_);
   status_ = std::exchange(other.status_, std::nullopt);
   report_ = std::move(other.report_);
-  after_end_ = std::exchange(other.after_end_, nullptr);
+  cgroups_ = std::exchange(other.cgroups_, {});
   return *this;
 }
 
@@ -111,8 +111,8 @@ Result<std::optional<ExitStatus>> Child::wait(Nanoseconds timeout) {
     if (errno != EINTR) return system_error(errno, "wait for a child process");
   }
   status_ = status_from(status, usage);
-  if (after_end_) after_end_();
-  after_end_ = nullptr;
+  for (const std::string& folder : cgroups_) ::rmdir(folder.c_str());
+  cgroups_.clear();
   return status_;
 }
 

@@ -91,6 +91,8 @@ class Child {
   FileDescriptor take_error() { return std::move(error_); }
   // What the room enforced; empty without a room.
   const RoomReport& report() const { return report_; }
+  // The room's control groups, as folders; removed when the child has ended.
+  const std::vector<std::string>& cgroups() const { return cgroups_; }
 
   // Waits until it ends or the timeout passes (0: just look); absent: still running. Once ended,
   // returns the same status again. A stopped (SIGSTOP) child is still running.
@@ -109,7 +111,7 @@ class Child {
   FileDescriptor pidfd_, input_, output_, error_;
   std::optional<ExitStatus> status_;
   RoomReport report_;
-  std::function<void()> after_end_;  // gives back the room's cgroup
+  std::vector<std::string> cgroups_;
 };
 
 // Errc::not_found when the program does not exist, Errc::unavailable when no process can be made.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/sandbox.hpp"
 
+#include <fcntl.h>
+#include <sched.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/assert.hpp"
+#include "os/file_system.hpp"
 #include "os/sandbox_plan.hpp"
 #include "os/start_child.hpp"
 
@@ -67,6 +72,36 @@ Result<Child> clone_into_room(const Room& room, const CloneOptions& options) {
     }
   }
   return start_child(start);
+}
+
+Result<Door> open_door(const Room& room, const Child& init) {
+  const RoomReport& report = init.report();
+  for (const Protection needed : {Protection::mnt, Protection::pid}) {
+    if (report.has(needed)) continue;
+    return Error{Errc::unavailable, "rooms here have no namespace of their own (" +
+                                        std::string(enum_name(needed)) + ")"};
+  }
+  Door door;
+  for (const auto& [protection, flag] : {std::pair{Protection::user, CLONE_NEWUSER},
+                                         {Protection::mnt, CLONE_NEWNS},
+                                         {Protection::pid, CLONE_NEWPID},
+                                         {Protection::net, CLONE_NEWNET},
+                                         {Protection::ipc, CLONE_NEWIPC},
+                                         {Protection::uts, CLONE_NEWUTS}}) {
+    if (report.has(protection)) door.namespaces |= flag;
+  }
+  if (report.has(Protection::landlock)) {
+    const std::string root = "/proc/" + std::to_string(init.pid()) + "/root";
+    int ruleset = -1;
+    const int reason = make_ruleset(room.plan().landlock, true, root.c_str(), ruleset);
+    door.ruleset = FileDescriptor(ruleset);
+    if (reason != 0) return system_error(reason, "look into a room");
+  }
+  for (const std::string& group : init.cgroups()) {
+    door.cgroups.emplace_back(::open((group + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!door.cgroups.back().valid()) return system_error(errno, "open the control group " + group);
+  }
+  return door;
 }
 
 Result<RoomReport> probe_protections() {

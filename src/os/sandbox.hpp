@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "os/file_descriptor.hpp"
 #include "os/process.hpp"
 #include "os/sandbox_report.hpp"
 
@@ -86,6 +87,19 @@ struct CloneOptions {
 // never returns from this call: it runs entry() and exits with _exit (no destructors, no flush).
 // To run a program in a room, use spawn() or run() with ProcessOptions::room.
 Result<Child> clone_into_room(const Room& room, const CloneOptions& options);
+
+// What a process that runs already needs to move into the room of a child of ours, which stays the
+// room's init: it joins the namespaces (setns(2), by the child's pidfd), writes "0" to each cgroup
+// and restricts itself by the ruleset. See py/kernelevolve/zygote.py.
+struct Door {
+  int namespaces = 0;                   // CLONE_NEW… flags
+  FileDescriptor ruleset;               // of Landlock; invalid where the room has none
+  std::vector<FileDescriptor> cgroups;  // their cgroup.procs
+};
+
+// Errc::unavailable when the room has no mount or no process namespace of its own: then whoever
+// moved in would not be locked up, nor end with its init.
+Result<Door> open_door(const Room& room, const Child& init);
 
 // Starts a child in a room with everything asked for and says what was enforced. For `doctor`.
 Result<RoomReport> probe_protections();

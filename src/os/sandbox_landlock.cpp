@@ -43,8 +43,10 @@ constexpr uint64_t handled_rights(long version) {
          (version >= 5 ? 1 << 15 : 0);
 }
 
-int allow(int ruleset, const char* path, uint64_t rights) {
-  const int fd = ::open(path, O_PATH | O_CLOEXEC);
+// `root`: a folder that the absolute path is looked up in.
+int allow(int ruleset, int root, const char* path, uint64_t rights) {
+  const char* below = path[1] == '\0' ? "." : path + 1;
+  const int fd = ::openat(root, below, O_PATH | O_CLOEXEC);
   if (fd < 0) return errno;
   PathBeneathAttr attr{rights, fd};
   long result = syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, &attr, 0);
@@ -75,22 +77,31 @@ LandlockPlan plan_landlock(const RoomOptions& options) {
   return plan;
 }
 
-int enter_landlock(const LandlockPlan& plan, bool new_root) {
+int make_ruleset(const LandlockPlan& plan, bool new_root, const char* root_path, int& ruleset) {
   const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, kAskVersion);
   if (version <= 0) return ENOSYS;
+  const int root = ::open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return errno;
   const RulesetAttr attr{handled_rights(version)};
-  const int ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
-  if (ruleset < 0) return errno;
-  int reason = 0;
-  if (new_root) reason = allow(ruleset, "/", kReading);
+  ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
+  int reason = ruleset < 0 ? errno : 0;
+  if (reason == 0 && new_root) reason = allow(ruleset, root, "/", kReading);
   for (const std::string& path : plan.readable) {
-    if (!new_root) allow(ruleset, path.c_str(), kReading);  // absent ones cannot be read anyway
+    // Absent ones cannot be read anyway.
+    if (reason == 0 && !new_root) allow(ruleset, root, path.c_str(), kReading);
   }
   for (const std::string& path : plan.writable) {
-    allow(ruleset, path.c_str(), attr.handled_access_fs);
+    if (reason == 0) allow(ruleset, root, path.c_str(), attr.handled_access_fs);
   }
+  ::close(root);
+  return reason;
+}
+
+int enter_landlock(const LandlockPlan& plan, bool new_root) {
+  int ruleset = -1;
+  int reason = make_ruleset(plan, new_root, "/", ruleset);
   if (reason == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0) reason = errno;
-  ::close(ruleset);
+  if (ruleset >= 0) ::close(ruleset);
   return reason;
 }
 

@@ -48,7 +48,10 @@ struct LandlockPlan {
   std::vector<std::string> writable;  // as seen from inside
 };
 LandlockPlan plan_landlock(const RoomOptions& options);
-// `new_root`: the mounts are in place, everything visible may be read.
+// A ruleset for what is below the folder `root`, as seen from inside when it is a room's root.
+// `new_root`: the mounts are in place, everything visible may be read. 0, or errno; the caller
+// closes the ruleset unless it is -1.
+int make_ruleset(const LandlockPlan& plan, bool new_root, const char* root, int& ruleset);
 int enter_landlock(const LandlockPlan& plan, bool new_root);
 
 // --- cgroups: memory and processes

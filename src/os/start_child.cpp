@@ -461,16 +461,8 @@ Result<Child> start_child(const StartOptions& options) {
     return Error{Errc::unavailable,
                  "cannot start a child process: " + std::string(std::strerror(reason))};
   }
-  std::function<void()> after_end;
-  if (!cgroups.folders.empty()) {
-    for (FileDescriptor& fd : cgroups.procs) fd.reset();
-    after_end = [folders = std::move(cgroups.folders)] {
-      CgroupPair ended;
-      ended.folders = folders;
-      ended.remove();
-    };
-  }
-  Child child = ChildAccess::make(started.pid, std::move(started.pidfd), std::move(after_end));
+  Child child =
+      ChildAccess::make(started.pid, std::move(started.pidfd), std::move(cgroups.folders));
   const ChildNote note = TRY(read_notes(status_read.get(), options));
   ChildAccess::set_report(child, report_of(note, prepared));
   return child;

@@ -32,7 +32,7 @@ Result<Child> start_child(const StartOptions& options);
 
 // Builds Child objects from the inside.
 struct ChildAccess {
-  static Child make(pid_t pid, FileDescriptor pidfd, std::function<void()> after_end);
+  static Child make(pid_t pid, FileDescriptor pidfd, std::vector<std::string> cgroups);
   static void set_report(Child& child, RoomReport report);
   static void set_pipes(Child& child, FileDescriptor input, FileDescriptor output,
                         FileDescriptor error);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An oracle's process, however it came to be: started from the interpreter, or forked by a zygote
+// (zygote.hpp). It leads a process group; when it ends, so does everything in its room. The
+// destructor kills it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "os/process.hpp"
+#include "os/sandbox.hpp"
+
+namespace ke::oracle {
+
+struct ProcessRequest {
+  std::string python;
+  const os::Room* room = nullptr;
+  int judge = -1, compile = -1;  // the oracle's ends of its sockets
+  std::vector<std::string> environment;
+  int64_t memory_bytes = 0;
+  int32_t threads = 1;
+};
+
+class OracleProcess {
+ public:
+  virtual ~OracleProcess() = default;
+
+  // As os::Child: absent while it runs. How it ended is known by code and signal alone.
+  virtual Result<std::optional<os::ExitStatus>> wait(Nanoseconds timeout) = 0;
+  virtual void signal_group(int signal) = 0;
+  virtual void kill() = 0;        // with its whole room; returns when it has gone
+  virtual int error() const = 0;  // what it wrote to standard error
+};
+
+class StartedProcess final : public OracleProcess {
+ public:
+  explicit StartedProcess(os::Child child) : child_(std::move(child)) {}
+  Result<std::optional<os::ExitStatus>> wait(Nanoseconds timeout) override {
+    return child_.wait(timeout);
+  }
+  void signal_group(int signal) override { (void)child_.signal_group(signal); }
+  void kill() override { (void)child_.kill(); }
+  int error() const override { return child_.error(); }
+
+ private:
+  os::Child child_;
+};
+
+}  // namespace ke::oracle
