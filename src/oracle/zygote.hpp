@@ -3,7 +3,7 @@
 // The zygote: a Python process that has imported PyTorch and forks oracles, which then need not
 // (DESIGN D6). It is started at first use and again when it has ended; oracles do not depend on its
 // life. No problem's code ever runs in it, and each oracle moves into a room of its own before any
-// does; see py/kernelevolve/zygote.py and docs/decisions/0012-oracles-fork-from-a-zygote.md.
+// does; see py/kernelevolve/zygote.py and docs/decisions/0013-oracles-fork-from-a-zygote.md.
 //
 // Threads: any thread may call; the process lives no longer than the thread that started it.
 #pragma once
