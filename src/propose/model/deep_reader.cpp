@@ -149,7 +149,7 @@ Result<std::optional<ModelTask>> make_reader_task(const ProposalContext& context
   material.problem = model::problem_section(context);
   material.diagnosis = advised ? model::diagnosis_by_model_section(task.diagnosis)
                                : model::diagnosis_section(task.diagnosis);
-  material.base = model::fill(embedded::document_index_md,
+  material.base = model::fill(embedded::documents_shown_md,
                               {{"entries", model::fenced(entry_lines(task.ground.shown))}});
   material.request = embedded::request_search_md;
   model::Assembled assembled = TRY(model::assemble(material, options));
