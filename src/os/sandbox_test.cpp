@@ -451,6 +451,32 @@ TEST(Room, AbortAndFaultsAreSeenAsSignals) {
   EXPECT_NE(abort.status.signal, 0);
 }
 
+// What moves in by it is tested where that is done: oracle/zygote_test.cpp.
+TEST(Room, HasADoorOnlyWhereItLocksUp) {
+  const Room room = Room::prepare(build_room()).value();
+  ProcessOptions process;
+  process.argv = {"/bin/sh", "-c", "read line"};
+  process.environment = minimal_environment();
+  process.input = Stream::pipe;
+  const Child outside = spawn(process).value();
+  const Result<Door> none = open_door(room, outside);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Errc::unavailable);
+
+  process.room = &room;
+  const Child inside = spawn(process).value();
+  const RoomReport& report = inside.report();
+  if (!report.has(Protection::mnt) || !report.has(Protection::pid)) {
+    GTEST_SKIP() << "this machine has no such namespaces";
+  }
+  const Result<Door> door = open_door(room, inside);
+  ASSERT_TRUE(door) << door.error().to_string();
+  EXPECT_EQ((door->namespaces & CLONE_NEWUSER) != 0, report.has(Protection::user));
+  EXPECT_EQ((door->namespaces & CLONE_NEWNET) != 0, report.has(Protection::net));
+  EXPECT_EQ(door->ruleset.valid(), report.has(Protection::landlock));
+  EXPECT_EQ(door->cgroups.size(), inside.cgroups().size());
+}
+
 TEST(Cgroups, AreFoundInBothVersions) {
   const CgroupPlan none = plan_cgroups("", "");
   EXPECT_EQ(none.memory.folder, "");
