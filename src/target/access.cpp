@@ -97,8 +97,7 @@ std::vector<Access> accesses(const ir::Program& program, const ir::FusedStage& s
   std::unordered_set<const Expr*> seen;
   collect_loads(program, stage.body, held, seen, result);
   if (std::find(held.begin(), held.end(), stage.output) == held.end()) {
-    result.push_back(
-        {stage.output, address_of(program.tensor(stage.output), stage.store), true});
+    result.push_back({stage.output, address_of(program.tensor(stage.output), stage.store), true});
   }
   return result;
 }
