@@ -293,7 +293,9 @@ KE_DEVICE int64_t ke_int_mul(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 KE_DEVICE int64_t ke_int_abs(int64_t a) { return a < 0 ? ke_int_sub(0, a) : a; }
-KE_DEVICE int64_t ke_int_div(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? ke_int_sub(0, a) : a / b; }
+KE_DEVICE int64_t ke_int_div(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? ke_int_sub(0, a) : a / b;
+}
 KE_DEVICE int64_t ke_int_fmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 KE_DEVICE int64_t ke_int_floor_div(int64_t a, int64_t b) {
   const int64_t rest = ke_int_fmod(a, b);

@@ -32,7 +32,8 @@ constexpr Infix kInfix[] = {
     {"||", 1, Op::logical_or}, {"&&", 2, Op::logical_and}, {"==", 3, Op::eq}, {"!=", 3, Op::ne},
     {"<=", 3, Op::le},         {">=", 3, Op::ge},          {"<", 3, Op::lt},  {">", 3, Op::gt},
     {"+", 4, Op::add},         {"-", 4, Op::sub},          {"*", 5, Op::mul}, {"/", 5, Op::div},
-    {"%", 5, Op::mod}};
+    {"%", 5, Op::mod},
+};
 
 // The rest of one line.
 class LineParser {

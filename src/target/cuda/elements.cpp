@@ -53,6 +53,12 @@ bool is_wide(const ir::Tensor& tensor, const std::vector<ExprPtr>& indices, int 
          alignment_of(address, lane_axis, width) == width;
 }
 
+std::vector<ExprPtr> certain_loads(const ExprPtr& expr) {
+  std::vector<ExprPtr> loads;
+  walk_certain_loads(expr, [&](const ExprPtr& load) { loads.push_back(load); });
+  return loads;
+}
+
 int64_t widest_group(const ir::Program& program, const std::vector<ir::FusedStage>& stages,
                      int lane_axis) {
   int64_t width = kWidest;
@@ -89,6 +95,11 @@ void ElementLoop::hold(ir::TensorId tensor, const std::string& text) {
   held_.push_back(tensor);
   first_->hold(tensor, text);
   element_->hold(tensor, text);
+}
+
+void ElementLoop::hold(const HeldLoad& load) {
+  loaded_.push_back(load.load);
+  element_->hold(load);
 }
 
 std::string ElementLoop::declare(ir::TensorId tensor) {

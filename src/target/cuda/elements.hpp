@@ -30,6 +30,9 @@ int64_t widest_group(const ir::Program& program, const std::vector<ir::FusedStag
 bool is_wide(const ir::Tensor& tensor, const std::vector<ir::ExprPtr>& indices, int lane_axis,
              int64_t width);
 
+// Every load of the expression that happens whatever it chooses.
+std::vector<ir::ExprPtr> certain_loads(const ir::ExprPtr& expr);
+
 class ElementLoop {
  public:
   // `axes` name the element's own variables. With a width beyond 1 the loop declares the lane
@@ -42,6 +45,7 @@ class ElementLoop {
   }
 
   void hold(ir::TensorId tensor, const std::string& text);
+  void hold(const HeldLoad& load);  // at hand for each element
   void prepare(const ir::ExprPtr& body);
   void prepare_store(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices);
   void open();

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,7 +34,32 @@ struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 
+// Keeps what a function must keep on this stack, and goes on where another one was left. (What the
+// C library has for this asks the kernel twice each time.) x86-64 only, as the tests are.
+extern "C" void ke_emulation_switch(void** left, void* entered);
+asm(R"(
+.text
+ke_emulation_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
 namespace ke_emulation {
+
+inline constexpr size_t kStackBytes = 96 << 10;
 
 struct Extent {
   uint32_t x, y, z;
@@ -48,24 +73,24 @@ struct Copy {
 };
 
 struct Fiber {
-  ucontext_t context;
+  void* left = nullptr;  // where on its stack it goes on
   Extent thread{};
   int index = 0;
   Waits waits = Waits::nothing;
-  std::vector<char> stack;
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
   std::vector<std::vector<Copy>> copies{1};  // groups; the last one is open
 };
 
 inline Extent block_index, block_extent, grid_extent;
 inline Fiber* current;
-inline ucontext_t scheduler;
+inline void* scheduler;
 inline std::vector<Fiber> fibers;
 inline std::vector<uint32_t> words;  // one a thread, for shuffles
 inline std::vector<char> shared;
 inline int64_t shared_bytes;
 
 inline constexpr int kWarp = 32;
-inline constexpr size_t kStackBytes = 96 << 10, kCanaryBytes = 64;
+inline constexpr size_t kCanaryBytes = 64;
 inline constexpr char kCanary = 0x5a;
 
 [[noreturn]] inline void end(const char* why) {
@@ -75,7 +100,7 @@ inline constexpr char kCanary = 0x5a;
 
 inline void wait(Waits what) {
   current->waits = what;
-  swapcontext(&current->context, &scheduler);
+  ke_emulation_switch(&current->left, scheduler);
 }
 
 inline std::pair<size_t, size_t> warp_of(const Fiber& fiber) {
@@ -111,7 +136,7 @@ inline void run_block(bool backwards) {
       left |= fiber.waits != Waits::over;
       if (fiber.waits != Waits::nothing) continue;
       current = &fiber;
-      swapcontext(&scheduler, &fiber.context);
+      ke_emulation_switch(&scheduler, fiber.left);
       ran = true;
     }
     if (!left) return;
@@ -133,7 +158,16 @@ inline void enter() {
   const int64_t* a = arguments;
   kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
          a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22], a[23]);
-  current->waits = Waits::over;
+  wait(Waits::over);
+}
+
+// As if the fiber had been left right before enter(): six registers and a return address.
+inline void* fresh_stack(char* stack) {
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(stack) + kStackBytes) & ~uintptr_t{15};
+  auto* top = reinterpret_cast<uintptr_t*>(end) - 8;
+  for (int i = 0; i < 8; ++i) top[i] = 0;
+  top[6] = reinterpret_cast<uintptr_t>(&enter);
+  return top;
 }
 
 inline void prepare_block() {
@@ -141,11 +175,7 @@ inline void prepare_block() {
   memset(shared.data() + shared_bytes, kCanary, kCanaryBytes);
   for (Fiber& fiber : fibers) {
     fiber.waits = Waits::nothing;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.data();
-    fiber.context.uc_stack.ss_size = fiber.stack.size();
-    fiber.context.uc_link = &scheduler;
-    makecontext(&fiber.context, enter, 0);
+    fiber.left = fresh_stack(fiber.stack.get());
   }
 }
 
@@ -203,7 +233,6 @@ extern "C" inline __attribute__((used)) void ke_emulate(void* kernel, const int6
   for (size_t i = 0; i < threads; ++i) {
     const auto at = static_cast<uint32_t>(i);
     fibers[i].index = static_cast<int>(i);
-    fibers[i].stack.resize(kStackBytes);
     fibers[i].thread = {at % block_extent.x, at / block_extent.x % block_extent.y,
                         at / block_extent.x / block_extent.y};
   }

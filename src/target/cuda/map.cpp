@@ -195,7 +195,9 @@ class MapPrinter {
     const std::string first = ElementLoop::first_variable(axes_[lane], width_);
     const std::string group = coordinate(groups_);
     out.line(fmt::format("const {} {} = {};", index_type(axes_[lane]), first,
-                         width_ == 1 ? group : fmt::format("({}) * {}", group, width_)));
+                         width_ == 1            ? group
+                         : group == "itemIndex" ? fmt::format("itemIndex * {}", width_)
+                                                : fmt::format("({}) * {}", group, width_)));
     if (shape_.extent % width_ == 0) return print_group(out, width_);
     out.open(fmt::format("if ({} + {} <= {})", first, width_, shape_.extent));
     print_group(out, width_);

@@ -213,6 +213,16 @@ int64_t preferred_split(const ReducePlan& plan, int64_t blocks, const Device& de
 
 }  // namespace
 
+namespace {
+
+bool walks_often(const FusedKernel& kernel) {
+  return std::count_if(kernel.stages.begin(), kernel.stages.end(), [](const FusedStage& stage) {
+           return kind_of(stage) != StageKind::row_value;
+         }) > 1;
+}
+
+}  // namespace
+
 std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKernel& kernel,
                                            const Device& device) {
   bool either = false;
@@ -238,6 +248,7 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
   if (plan.longest >= 4096) {
     choices.push_back(powers_choice("split", 1, 256, preferred_split(plan, blocks, device)));
   }
+  if (!plan.columns && walks_often(kernel)) choices.push_back({"keep_row", {0, 1}, 1});
   if (can_recompute(program, kernel)) choices.push_back({"recompute", {0, 1}, 1});
   return choices;
 }
@@ -257,6 +268,7 @@ ReducePlan reduce_plan(const Program& program, const FusedKernel& kernel, const 
   plan.block = std::max(plan.block, plan.members);
   plan.split = value("split", 1);
   plan.recompute = value("recompute", 0) != 0;
+  plan.keep_row = value("keep_row", 0) != 0 && plan.split == 1;
   const int64_t widest = plan.columns ? 1 : value("width", 1);
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
     if (plan.columns) plan.lane_axis[s] = -1;
@@ -290,6 +302,27 @@ ir::ExprPtr with_loads_replaced(const ir::ExprPtr& expr, ir::TensorId tensor,
   return changed ? ir::with_operands(*expr, std::move(operands)) : expr;
 }
 
+// Whether two passes visit the same points with the same threads.
+bool same_walk(const FusedKernel& kernel, const ReducePlan& plan, size_t a, size_t b) {
+  return same_inner(kernel.stages[a], kernel.stages[b]) && plan.lane_axis[a] == plan.lane_axis[b] &&
+         plan.width[a] == plan.width[b];
+}
+
+bool is_keepable(const PrintContext& context, const ReducePlan& plan, size_t s,
+                 const ir::Expr& load) {
+  const FusedKernel& kernel = context.kernel;
+  const auto written = [&](const FusedStage& stage) { return stage.output == load.tensor; };
+  if (std::any_of(kernel.stages.begin(), kernel.stages.end(), written)) return false;
+  bool plain = false;  // walks the row, through no other tensor
+  for (size_t k = kernel.rows.size(); k < kernel.rows.size() + kernel.stages[s].inner.size(); ++k) {
+    plain = plain || target::depends_on_axis(load, static_cast<int>(k));
+  }
+  for (const ir::ExprPtr& index : load.operands) plain = plain && !target::contains_load(*index);
+  const ir::Tensor& tensor = context.tensor(load.tensor);
+  return plain &&
+         (plan.width[s] == 1 || is_wide(tensor, load.operands, plan.lane_axis[s], plan.width[s]));
+}
+
 bool is_spared(const PrintContext& context, const FusedKernel& kernel, size_t s) {
   const FusedStage& stage = kernel.stages[s];
   const bool local = context.tensor(stage.output).role == ir::Role::intermediate &&
@@ -303,6 +336,47 @@ bool is_spared(const PrintContext& context, const FusedKernel& kernel, size_t s)
 }
 
 }  // namespace
+
+int64_t turns_of(const FusedKernel& kernel, const ReducePlan& plan, size_t s) {
+  const int64_t groups = target::product_of(kernel.stages[s].inner) / plan.width[s];
+  return (groups + plan.members - 1) / plan.members;
+}
+
+bool makes_load(const FusedStage& stage, const ir::Expr& load) {
+  for (const ir::ExprPtr& made : certain_loads(stage.body)) {
+    if (same(*made, load)) return true;
+  }
+  return false;
+}
+
+std::vector<ir::ExprPtr> kept_loads(const PrintContext& context, const ReducePlan& plan) {
+  constexpr int64_t kWordsMax = 16384;  // of a block: a quarter of a multiprocessor's registers
+  const FusedKernel& kernel = context.kernel;
+  std::vector<ir::ExprPtr> kept;
+  if (!plan.keep_row) return kept;
+  int64_t words = 0;
+  for (size_t a = 0; a < kernel.stages.size(); ++a) {
+    if (kind_of(kernel.stages[a]) == StageKind::row_value) continue;
+    for (const ir::ExprPtr& load : certain_loads(kernel.stages[a].body)) {
+      const auto known = [&](const ir::ExprPtr& other) { return same(*other, *load); };
+      if (std::any_of(kept.begin(), kept.end(), known)) continue;
+      if (!is_keepable(context, plan, a, *load)) continue;
+      bool again = false, elsewhere = false;
+      for (size_t b = 0; b < kernel.stages.size(); ++b) {
+        if (b == a || !makes_load(kernel.stages[b], *load)) continue;
+        (same_walk(kernel, plan, a, b) ? again : elsewhere) = true;
+      }
+      if (!again || elsewhere) continue;
+      const int64_t bytes = bytes_of(context.tensor(load->tensor).dtype);
+      const int64_t own =
+          plan.block * turns_of(kernel, plan, a) * plan.width[a] * std::max<int64_t>(bytes, 4) / 4;
+      if (words + own > kWordsMax) continue;
+      words += own;
+      kept.push_back(load);
+    }
+  }
+  return kept;
+}
 
 FusedKernel recomputed(const PrintContext& context) {
   FusedKernel kernel = context.kernel;

@@ -32,6 +32,7 @@ struct ReducePlan {
   int64_t block = 256;         // threads
   int64_t split = 1;
   bool recompute = false;  // local results of maps are computed again instead of stored
+  bool keep_row = false;   // what several passes load waits in registers
   int64_t longest = 1;     // iterations of the longest pass over one row
 
   int64_t rows_a_block() const { return columns ? 32 : block / members; }
@@ -41,6 +42,13 @@ std::vector<ScheduleChoice> reduce_choices(const ir::Program& program,
                                            const ir::FusedKernel& kernel, const Device& device);
 ReducePlan reduce_plan(const ir::Program& program, const ir::FusedKernel& kernel,
                        const Device& device);
+
+// Loads from memory that at least two passes over a row make at the same points, in words of the
+// same width, as far as the registers of a block hold them. None unless the plan keeps rows.
+std::vector<ir::ExprPtr> kept_loads(const PrintContext& context, const ReducePlan& plan);
+// Words of `width` that one thread takes of a pass.
+int64_t turns_of(const ir::FusedKernel& kernel, const ReducePlan& plan, size_t s);
+bool makes_load(const ir::FusedStage& stage, const ir::Expr& load);
 
 // The kernel without the maps whose results only it uses, at the points where they are made: their
 // readers compute them. `elsewhere`: tensors that somebody else reads.

@@ -43,6 +43,9 @@ class ReducePrinter {
 
   Result<KernelCode> run() {
     TRY(check_reads());
+    for (const ir::ExprPtr& load : kept_loads(context_, plan_)) {
+      kept_.push_back({load, context_.fresh(context_.tensor(load->tensor).name + "Kept")});
+    }
     if (plan_.split > 1) {
       print_split();
     } else {
@@ -65,6 +68,7 @@ class ReducePrinter {
                       : fmt::format("Schedule: {} threads a row, {} rows a block", plan_.members,
                                     plan_.rows_a_block());
     const int64_t width = *std::max_element(plan_.width.begin(), plan_.width.end());
+    if (!kept_.empty()) text += ", which keep it in registers";
     if (width > 1) text += fmt::format(", {} neighbours at once", width);
     if (plan_.split > 1) text += fmt::format("; {} parts a row, a launch a pass", plan_.split);
     return text + ".";
@@ -93,6 +97,7 @@ class ReducePrinter {
 
   void print_whole() {
     open_function(kernel_.name, 1);
+    for (const HeldLoad& kept : kept_) print_kept(kept);
     for (size_t s = 0; s < kernel_.stages.size(); ++s) print_stage(s, true);
     out_.close();
   }
@@ -301,7 +306,9 @@ class ReducePrinter {
       if (i > 0) text += fmt::format(" % {}", extent);
       const std::string name = is_lane ? ElementLoop::first_variable(axis, width) : axis.variable;
       out_.line(fmt::format("const {} {} = {};", index_type(axis), name,
-                            width == 1 ? text : fmt::format("({}) * {}", text, width)));
+                            width == 1             ? text
+                            : text == "groupIndex" ? fmt::format("groupIndex * {}", width)
+                                                   : fmt::format("({}) * {}", text, width)));
     }
   }
 
@@ -335,6 +342,65 @@ class ReducePrinter {
     return count < INT32_MAX - 65536 ? "int" : "int64_t";
   }
 
+  bool uses_kept(size_t s) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](const HeldLoad& kept) {
+      return makes_load(kernel_.stages[s], *kept.load);
+    });
+  }
+
+  // The loop over the groups of a thread; its body has groupIndex, and turnIndex where rows are
+  // kept: registers have no index that is not known when the loop is unrolled.
+  void open_groups(size_t s, const std::string& first, const std::string& last) {
+    if (!uses_kept(s)) {
+      out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})",
+                            count_type(groups_of(s)), first, last, plan_.members));
+      return;
+    }
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)",
+                          turns_of(kernel_, plan_, s)));
+    out_.line(fmt::format("const int groupIndex = memberIndex + turnIndex * {};", plan_.members));
+    if (groups_of(s) % plan_.members != 0) {
+      out_.line(fmt::format("if (groupIndex >= {}) break;", groups_of(s)));
+    }
+  }
+
+  // Loads what several passes need.
+  void print_kept(const HeldLoad& kept) {
+    size_t s = 0;
+    while (!makes_load(kernel_.stages[s], *kept.load)) ++s;
+    const int64_t width = plan_.width[s];
+    out_.line(fmt::format("alignas(16) {} {}[{}][{}];",
+                          target::storage_type(context_.tensor(kept.load->tensor).dtype), kept.text,
+                          turns_of(kernel_, plan_, s), width));
+    open_groups(s, "", "");
+    print_inner(s);
+    std::vector<AxisBinding> first = axes_[s];
+    const int lane = plan_.lane_axis[s];
+    if (lane >= 0) {
+      AxisBinding& axis = first[static_cast<size_t>(lane)];
+      axis.variable = ElementLoop::first_variable(axis, width);
+    }
+    ScalarPrinter printer(context_, out_, std::move(first));
+    const std::string place = fmt::format("{} + {}", context_.pointer(kept.load->tensor),
+                                          printer.offset(kept.load->tensor, kept.load->operands));
+    out_.line(fmt::format("ke_copy<{}>({}[turnIndex], {});", width, kept.text, place));
+    out_.close();
+  }
+
+  void hold_kept(size_t s, ElementLoop& loop) const {
+    for (const HeldLoad& kept : kept_) {
+      if (!makes_load(kernel_.stages[s], *kept.load)) continue;
+      std::string element = "0";
+      if (plan_.width[s] > 1) {
+        const AxisBinding& lane = axes_[s][static_cast<size_t>(plan_.lane_axis[s])];
+        element = fmt::format("{} - {}", lane.variable,
+                              ElementLoop::first_variable(lane, plan_.width[s]));
+      }
+      loop.hold({kept.load, fmt::format("{}[turnIndex][{}]", kept.text, element)});
+    }
+  }
+
   // Every term of this thread into its accumulator.
   void print_terms(size_t s) {
     const FusedStage& stage = kernel_.stages[s];
@@ -343,7 +409,7 @@ class ReducePrinter {
     const std::string accumulator = accumulator_of(s);
     out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
     const bool adds = stage.reduce == ir::ReduceOp::sum || stage.reduce == ir::ReduceOp::product;
-    const bool chunked = adds && is_floating(accumulator_dtype(stage)) &&
+    const bool chunked = adds && !uses_kept(s) && is_floating(accumulator_dtype(stage)) &&
                          bounds.count * plan_.width[s] > 4 * kChunk * plan_.members;
     std::string last = bounds.last;
     if (plan_.split > 1) {
@@ -367,11 +433,11 @@ class ReducePrinter {
   void print_term_loop(size_t s, const std::string& first, const std::string& last,
                        const std::string& accumulator) {
     const FusedStage& stage = kernel_.stages[s];
-    out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})",
-                          count_type(groups_of(s)), first, last, plan_.members));
+    open_groups(s, first, last);
     print_inner(s);
     ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
     hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+    hold_kept(s, loop);
     loop.prepare(stage.body);
     loop.open();
     ScalarPrinter& element = loop.element();
@@ -437,11 +503,11 @@ class ReducePrinter {
       last = fmt::format("lastGroup{}", s);
       out_.line(fmt::format("const {} {} = {};", count_type(groups_of(s)), last, bounds.last));
     }
-    out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})",
-                          count_type(groups_of(s)), bounds.first, last, plan_.members));
+    open_groups(s, bounds.first, last);
     print_inner(s);
     ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
     hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+    hold_kept(s, loop);
     loop.prepare(stage.body);
     loop.prepare_store(stage.output, stage.store);
     loop.open();
@@ -455,6 +521,7 @@ class ReducePrinter {
   const ReducePlan& plan_;
   std::vector<std::vector<AxisBinding>> axes_;  // one a stage: rows, then inner
   std::vector<std::string> results_;            // variables of the values of the row so far
+  std::vector<HeldLoad> kept_;                  // loads, with the arrays of registers
   std::vector<int64_t> partials_;               // offsets in scratch
   int64_t lane_extent_ = 1, tiles_ = 1, blocks_ = 1;
   CodeWriter out_;
