@@ -65,7 +65,13 @@ DoctorItem target_item(const TargetInfo& info) {
   const auto toolchain = target->toolchain();
   const std::string name = fmt::format("Target {}", info.name);
   if (!toolchain) return {State::missing, name, toolchain.error().to_string()};
-  return {State::works, name, fmt::format("{}, built by {}", info.dialect, *toolchain)};
+  const std::string built = fmt::format("{}, built by {}", info.dialect, *toolchain);
+  if (info.device == nullptr) return {State::works, name, built};
+  const auto device = info.device();
+  if (!device) return {State::limited, name, fmt::format("{}; {}", built, device.error().message)};
+  return {
+      State::limited, name,
+      fmt::format("{}; {} is there, but the judge cannot run kernels on it yet", built, *device)};
 }
 
 DoctorItem tool_item(const char* program, const char* adds) {
@@ -126,8 +132,9 @@ Result<JudgeExamination> examine_judge(
     const std::function<void(const SelfTestOutcome& outcome)>& tell) {
   std::unique_ptr<Target> target;
   for (const TargetInfo* info : all_targets()) {
+    if (target || info->device != nullptr) continue;
     auto made = info->make();
-    if (!target && made->toolchain()) target = std::move(made);
+    if (made->toolchain()) target = std::move(made);
   }
   if (!target) {
     return Error{Errc::unavailable, "no target has its compiler here; see `kernelevolve doctor`."};

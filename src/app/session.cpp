@@ -42,6 +42,16 @@ OracleOptions oracle_options(const SessionOptions& options, const MachineProfile
   return oracle;
 }
 
+// What a target needs of this machine beyond its compiler.
+Result<void> require_device(const TargetInfo& info) {
+  if (info.device == nullptr) return {};
+  const std::string device = TRY(info.device());
+  return Error{Errc::unavailable,
+               fmt::format("kernels of {} are printed and compiled here, but the judge cannot run "
+                           "them on {} yet; choose another --target.",
+                           info.name, device)};
+}
+
 Result<void> require_protections() {
   const os::RoomReport report = TRY(os::probe_protections());
   if (report.missing.empty()) return {};
@@ -117,6 +127,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   if (named.problem_name.empty()) named.problem_name = problem_name_of(options.problem_path);
   std::unique_ptr<Session> session(new Session(std::move(named), workspace));
   if (options.sandbox_required) TRY(require_protections());
+  TRY(require_device(*info));
   session->target_ = info->make();
   TRY(session->target_->toolchain());  // no compiler: say so before PyTorch is started
   const std::string python = TRY(find_python());

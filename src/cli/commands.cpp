@@ -159,6 +159,9 @@ Result<int> run_command(const TargetsArguments&, const Environment&) {
     const auto toolchain = info->make()->toolchain();
     print(fmt::format("{:<8} {:<8} {}\n{:17} {}\n", info->name, info->dialect, info->description,
                       "", toolchain ? *toolchain : toolchain.error().message));
+    if (info->device == nullptr) continue;
+    const auto device = info->device();
+    print(fmt::format("{:17} {}\n", "", device ? *device : device.error().message));
   }
   return kDone;
 }
@@ -170,10 +173,10 @@ Result<int> examine_judge(bool json) {
       TRY(app::examine_judge([&](const SelfTestOutcome& outcome) {
         if (!json) print(app::outcome_text(outcome));
       }));
-  print(json ? dump_json(encode(examination)) + "\n"
-             : fmt::format("\n{} kernels, {} placed wrong. Rooms: {}.\n",
-                           examination.outcomes.size(), examination.wrong,
-                           examination.protections));
+  print(json
+            ? dump_json(encode(examination)) + "\n"
+            : fmt::format("\n{} kernels, {} placed wrong. Rooms: {}.\n",
+                          examination.outcomes.size(), examination.wrong, examination.protections));
   return examination.wrong == 0 ? kDone : kNotAccepted;
 }
 

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "app/session.hpp"
 #include "cli/arguments.hpp"
@@ -17,6 +19,7 @@
 #include "eval/runner/host.hpp"
 #include "os/clock.hpp"
 #include "os/terminal.hpp"
+#include "target/target.hpp"
 
 namespace {
 
@@ -67,11 +70,21 @@ int run(int argc, char** argv) {
   return *code;
 }
 
+// In a build room: a target's own compiler.
+int compile(int argc, char** argv) {
+  const ke::TargetInfo* info = ke::find_target(argv[2]);
+  if (info == nullptr || info->compile == nullptr) {
+    return fail({ke::Errc::invalid, fmt::format("the target {} has no compiler here", argv[2])});
+  }
+  return info->compile(std::vector<std::string>(argv + 3, argv + argc));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], ke::app::kRunnerHostCommand) == 0) {
     return ke::runner_host_main(ke::runner::kHostSocket);
   }
+  if (argc > 2 && std::strcmp(argv[1], ke::kCompileCommand) == 0) return compile(argc, argv);
   return run(argc, argv);
 }

@@ -9,6 +9,7 @@
 #include "base/digest.hpp"
 #include "base/json.hpp"
 #include "eval/build_room.hpp"
+#include "target/device_package.hpp"
 
 namespace ke {
 namespace {
@@ -37,6 +38,20 @@ std::string first_error_line(const std::string& diagnostics) {
       diagnostics.rfind('\n', at) == std::string::npos ? 0 : diagnostics.rfind('\n', at) + 1;
   return diagnostics.substr(begin,
                             std::min<size_t>(diagnostics.find('\n', at), begin + 200) - begin);
+}
+
+// What is wrong with a built library, if anything.
+std::optional<Evaluation> flaw_of_library(const std::filesystem::path& library,
+                                          const LibraryPolicy& policy,
+                                          const std::string& diagnostics) {
+  const Result<ElfSummary> elf = summarize_elf(library);
+  if (!elf) return failure(Verdict::compile_error, elf.error().message);
+  if (std::find(elf->exports.begin(), elf->exports.end(), "ke_launch") == elf->exports.end()) {
+    return failure(Verdict::compile_error, "it does not export ke_launch", diagnostics);
+  }
+  const LibraryFinding finding = check_libraries(*elf, policy);
+  if (finding.violation) return failure(Verdict::policy_violation, *finding.violation);
+  return std::nullopt;
 }
 
 // Copies a literal that begins at source[i]; returns the index after it.
@@ -118,7 +133,9 @@ Result<Artifact> Builder::build(const std::string& source) const {
   key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, options_.libraries.to_string(),
                      kHarnessVersion);
   const std::string name = digest_of(key).hex();
-  const std::filesystem::path library = options_.artifacts / (name + ".so");
+  const bool is_library = recipe->artifact == ArtifactKind::shared_library;
+  const std::filesystem::path library =
+      options_.artifacts / (name + (is_library ? ".so" : ".package"));
   const std::filesystem::path record = options_.artifacts / (name + ".json");
 
   Artifact artifact;
@@ -142,9 +159,8 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
                                      const std::filesystem::path& library) const {
   BuildRoom room = TRY(BuildRoom::create(source, recipe, options_.limits, *options_.timing_lock));
   const std::filesystem::path output_path = room.output_path();
-  const os::RunResult ran =
-      TRY(room.run(recipe.command, 4 * options_.limits.diagnostic_bytes_max)
-              .context("cannot run the compiler"));
+  const os::RunResult ran = TRY(room.run(recipe.command, 4 * options_.limits.diagnostic_bytes_max)
+                                    .context("cannot run the compiler"));
 
   const std::string diagnostics =
       capped(ran.error + ran.output, options_.limits.diagnostic_bytes_max);
@@ -163,17 +179,13 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
                 fmt::format("it does not compile: {}", first_error_line(diagnostics)), diagnostics),
         0};
   }
-  const Result<ElfSummary> elf = summarize_elf(output_path);
-  if (!elf) return Artifact{{}, failure(Verdict::compile_error, elf.error().message), 0};
-  if (std::find(elf->exports.begin(), elf->exports.end(), "ke_launch") == elf->exports.end()) {
-    return Artifact{
-        {}, failure(Verdict::compile_error, "it does not export ke_launch", diagnostics), 0};
-  }
-  const LibraryFinding finding = check_libraries(*elf, options_.libraries);
-  if (finding.violation) {
-    return Artifact{{}, failure(Verdict::policy_violation, *finding.violation), 0};
-  }
   const std::string bytes = TRY(os::read_file(output_path, int64_t{256} << 20));
+  if (recipe.artifact == ArtifactKind::shared_library) {
+    auto flaw = flaw_of_library(output_path, options_.libraries, diagnostics);
+    if (flaw) return Artifact{{}, std::move(flaw), 0};
+  } else if (const auto package = target::decode_package(bytes); !package) {
+    return Artifact{{}, failure(Verdict::compile_error, package.error().to_string()), 0};
+  }
   TRY(os::write_file_atomically(library, bytes, 0444));
   return Artifact{library, std::nullopt, 0};
 }

@@ -30,8 +30,11 @@ Result<BuildRoom> BuildRoom::create(const std::string& source, const BuildRecipe
   TRY(os::write_file_atomically(work.path() / "kernelevolve" / "kernel.h", embedded::kernel_h));
   TRY(os::write_file_atomically(work.path() / recipe.source_name, source));
 
+  const std::filesystem::path self = TRY(os::own_executable());
   os::RoomOptions options;
   options.paths = os::toolchain_paths();
+  for (const std::string& path : recipe.visible) options.paths.push_back({path, "", false, false});
+  options.paths.push_back({self.string(), "", false, false});
   options.paths.push_back({work.path().string(), std::string(kWork), true, false});
   options.system_calls = os::SystemCalls::build;
   options.memory_bytes = limits.compile_memory_bytes;
@@ -40,6 +43,7 @@ Result<BuildRoom> BuildRoom::create(const std::string& source, const BuildRecipe
   BuildRoom made(std::move(work), std::move(room), limits, timing_lock);
   made.source_name_ = recipe.source_name;
   made.output_name_ = recipe.output_name;
+  made.self_ = self.string();
   return made;
 }
 
@@ -52,6 +56,7 @@ Result<os::RunResult> BuildRoom::run(const std::vector<std::string>& command,
   os::RunOptions run;
   run.process.argv = command;
   for (std::string& word : run.process.argv) {
+    replace_all(word, "{self}", self_);
     replace_all(word, "{source}", fmt::format("{}/{}", kWork, source_name_));
     replace_all(word, "{output}", fmt::format("{}/{}", kWork, output_name_));
   }

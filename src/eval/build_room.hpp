@@ -27,9 +27,10 @@ class BuildRoom {
   Result<void> write(std::string_view name, std::string_view contents);
   std::filesystem::path output_path() const { return work_.path() / output_name_; }
 
-  // Runs a command in the folder; {source} and {output} are replaced, and <kernelevolve/kernel.h>
-  // is found. Of each stream output_bytes_max are kept. A command that fails or passes the
-  // compiler's time is a successful run; Errc::not_found when there is no such program.
+  // Runs a command in the folder; {source}, {output} and {self} are replaced, and
+  // <kernelevolve/kernel.h> is found. Of each stream output_bytes_max are kept. A command that
+  // fails or passes the compiler's time is a successful run; Errc::not_found when there is no such
+  // program.
   Result<os::RunResult> run(const std::vector<std::string>& command, int64_t output_bytes_max);
 
  private:
@@ -44,7 +45,7 @@ class BuildRoom {
   os::Room room_;
   Limits limits_;
   TimingLock* timing_lock_;
-  std::string source_name_, output_name_;
+  std::string source_name_, output_name_, self_;
 };
 
 }  // namespace ke

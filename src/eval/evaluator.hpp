@@ -43,7 +43,7 @@ inline constexpr int kJudgeVersion = 2;
 
 // A built candidate, or why it did not build.
 struct Artifact {
-  std::string built_path;             // of the shared object; empty when the build failed
+  std::string built_path;             // library or device package; empty when the build failed
   std::optional<Evaluation> failure;  // compile_error or policy_violation
   int64_t build_ms = 0;
 };

@@ -7,9 +7,35 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "ir/scalar.hpp"
 
 namespace ke::target {
 namespace {
+
+constexpr std::string_view kKeywords[] = {
+    "alignas",   "alignof",      "and",           "and_eq",
+    "asm",       "auto",         "bitand",        "bitor",
+    "bool",      "break",        "case",          "catch",
+    "char",      "char16_t",     "char32_t",      "char8_t",
+    "class",     "co_await",     "co_return",     "co_yield",
+    "compl",     "concept",      "const",         "const_cast",
+    "consteval", "constexpr",    "constinit",     "continue",
+    "decltype",  "default",      "delete",        "do",
+    "double",    "dynamic_cast", "else",          "enum",
+    "explicit",  "export",       "extern",        "false",
+    "float",     "for",          "friend",        "goto",
+    "if",        "inline",       "int",           "long",
+    "mutable",   "namespace",    "new",           "noexcept",
+    "not",       "not_eq",       "nullptr",       "operator",
+    "or",        "or_eq",        "private",       "protected",
+    "public",    "register",     "requires",      "reinterpret_cast",
+    "return",    "short",        "signed",        "sizeof",
+    "static",    "static_cast",  "static_assert", "struct",
+    "switch",    "template",     "this",          "thread_local",
+    "throw",     "true",         "try",           "typedef",
+    "typeid",    "typename",     "union",         "unsigned",
+    "using",     "virtual",      "void",          "volatile",
+    "wchar_t",   "while",        "xor",           "xor_eq"};
 
 using ir::DType;
 using ir::Expr;
@@ -160,6 +186,42 @@ std::string float_literal(DType dtype, double value) {
   return text + std::string(suffix);
 }
 
+namespace {
+
+std::string integer_text(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::boolean:
+      return value != 0 ? "true" : "false";
+    case DType::uint8:
+      return std::to_string(static_cast<uint8_t>(value));
+    case DType::int8:
+      return std::to_string(static_cast<int8_t>(value));
+    case DType::int16:
+      return std::to_string(static_cast<int16_t>(value));
+    case DType::int32:
+      return std::to_string(static_cast<int32_t>(value));
+    case DType::int64:
+    case DType::float64:
+    case DType::float32:
+    case DType::float16:
+    case DType::bfloat16:
+      break;
+  }
+  return value == INT64_MIN ? "INT64_MIN" : std::to_string(value);
+}
+
+}  // namespace
+
+std::string stored_literal(DType dtype, double value) {
+  if (dtype == DType::float16 || dtype == DType::bfloat16) {
+    return std::to_string(dtype == DType::float16
+                              ? ir::half_bits(static_cast<float>(value))
+                              : ir::bfloat_bits(static_cast<float>(value)));
+  }
+  if (is_floating(dtype)) return float_literal(dtype, value);
+  return integer_text(dtype, static_cast<int64_t>(value));
+}
+
 std::string literal(DType dtype, const Expr& constant) {
   KE_ASSERT(constant.kind == Expr::Kind::constant);
   if (is_floating(dtype)) return float_literal(dtype, constant.float_value);
@@ -234,6 +296,10 @@ bool Address::depends_outside_affine(int axis) const {
     if (term.factor->kind != Expr::Kind::axis && depends_on_axis(*term.factor, axis)) return true;
   }
   return false;
+}
+
+bool is_keyword(std::string_view name) {
+  return std::find(std::begin(kKeywords), std::end(kKeywords), name) != std::end(kKeywords);
 }
 
 bool depends_on_axis(const Expr& expr, int axis) {

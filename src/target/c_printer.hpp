@@ -40,6 +40,8 @@ std::string_view compute_type(ir::DType dtype);
 // A constant of the dtype's compute type: "1.5f", "INT64_MIN", "-(float)INFINITY" without headers.
 std::string literal(ir::DType dtype, const ir::Expr& constant);
 std::string float_literal(ir::DType dtype, double value);
+// A value as memory holds it: 16-bit floats as their bits.
+std::string stored_literal(ir::DType dtype, double value);
 
 // "a comment of several words", broken into lines of at most 100 columns that start with "// ".
 std::string comment(std::string_view text);
@@ -60,6 +62,8 @@ struct Address {
   bool depends_outside_affine(int axis) const;  // the axis occurs in a factor that is no axis
 };
 Address address_of(const ir::Tensor& tensor, const std::vector<ir::ExprPtr>& indices);
+
+bool is_keyword(std::string_view name);  // of C++
 
 bool depends_on_axis(const ir::Expr& expr, int axis);
 bool contains_load(const ir::Expr& expr);

@@ -14,6 +14,7 @@
 #include "ir/random_program.hpp"
 #include "ir/scalar.hpp"
 #include "kernelevolve/kernel.h"
+#include "target/device_package.hpp"
 
 namespace ke::target {
 namespace {
@@ -254,15 +255,88 @@ void run_and_compare(void* library, size_t k, const ConformanceCase& one) {
   const auto scratch =
       reinterpret_cast<ScratchBytes>(dlsym(library, fmt::format("ke_scratch_bytes_{}", k).c_str()));
   ASSERT_NE(launch, nullptr) << one.name;
+  expect_result(one, run(one, launch, scratch));
+}
+
+// Compiles each batch with the target's own compiler.
+void expect_compiles(const TargetInfo& info, const std::vector<ConformanceCase>& cases,
+                     const MachineProfile& machine) {
+  constexpr size_t kBatch = 64;
+  const auto target = info.make();
+  std::string pattern = (std::filesystem::temp_directory_path() / "ke_conformance_XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const std::filesystem::path folder = pattern;
+  for (size_t first = 0; first < cases.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, cases.size() - first);
+    const std::string source =
+        print_together(*target, std::span(cases).subspan(first, count), machine).source;
+    const Result<BuildRecipe> recipe = target->recipe(source);
+    ASSERT_TRUE(recipe) << recipe.error().to_string();
+    const std::filesystem::path in = folder / recipe->source_name;
+    const std::filesystem::path out = folder / recipe->output_name;
+    std::ofstream(in) << source;
+    ASSERT_EQ(recipe->command.at(1), kCompileCommand) << "a device target brings its compiler";
+    std::vector<std::string> arguments;
+    for (size_t i = 3; i < recipe->command.size(); ++i) {
+      arguments.push_back(replaced(replaced(recipe->command[i], "{source}", in.string()),
+                                   "{output}", out.string()));
+    }
+    testing::internal::CaptureStderr();
+    const int code = info.compile(arguments);
+    const std::string log = testing::internal::GetCapturedStderr();
+    ASSERT_EQ(code, 0) << in << " does not compile:\n" << log.substr(0, 4000);
+    std::ifstream file(out, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    const auto package = decode_package(bytes);
+    ASSERT_TRUE(package) << package.error().to_string();
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+
+void expect_result(const ConformanceCase& one, const std::vector<TensorBytes>& actual) {
   const auto expected = ir::interpret(one.program, one.inputs);
   ASSERT_TRUE(expected.has_value()) << expected.error().to_string();
-  const std::vector<TensorBytes> actual = run(one, launch, scratch);
+  ASSERT_EQ(actual.size(), expected->size()) << one.name;
   for (size_t i = 0; i < actual.size(); ++i) {
     compare(one, one.program.tensor(one.program.outputs[i]), actual[i], (*expected)[i]);
   }
 }
 
-}  // namespace
+PrintedTogether print_together(const Target& target, std::span<const ConformanceCase> cases,
+                               const MachineProfile& machine) {
+  std::vector<std::vector<ir::FusedKernel>> kernels;
+  std::vector<CaseKernels> all;
+  PrintedTogether result;
+  for (const ConformanceCase& one : cases) {
+    auto realized = ir::realize(one.program, one.plan);
+    EXPECT_TRUE(realized.has_value()) << one.name << ": " << realized.error().to_string();
+    if (!realized) continue;
+    const Result<std::string> alone = target.print(one.program, *realized, machine);
+    if (!alone && alone.error().code == Errc::unavailable) continue;  // said in a sentence
+    EXPECT_TRUE(alone.has_value()) << one.name << ": " << alone.error().to_string();
+    kernels.push_back(std::move(*realized));
+    result.cases.push_back(&one);
+  }
+  for (size_t i = 0; i < result.cases.size(); ++i) {
+    all.push_back({&result.cases[i]->program, kernels[i]});
+  }
+  EXPECT_GE(result.cases.size() * 10, cases.size() * 9) << "too much was refused";
+  if (!all.empty()) result.source = target.print_cases(all, machine).value_or("");
+  return result;
+}
+
+void expect_conformance(const TargetInfo& info, const std::vector<ConformanceCase>& cases,
+                        const MachineProfile& machine) {
+  const auto target = info.make();
+  if (info.device == nullptr) return expect_conformance(*target, cases, machine);
+  if (!target->toolchain()) GTEST_SKIP() << target->toolchain().error().to_string();
+  expect_compiles(info, cases, machine);
+  const Result<std::string> device = info.device();
+  GTEST_SKIP() << "compiled, not run: "
+               << (device ? "this suite has no launcher for " + *device : device.error().message);
+}
 
 void expect_conformance(const Target& target, const std::vector<ConformanceCase>& cases,
                         const MachineProfile& machine) {

@@ -34,14 +34,25 @@ constexpr bool is_library_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kGood) == std::string_view::npos;
 }
 
+// What a build gives: a library that exports ke_launch, or code for a device with its launch plan
+// (device_package.hpp).
+enum class ArtifactKind : uint8_t { shared_library, device_package };
+
 struct BuildRecipe {
-  // argv; the placeholders {source}, {output} and {include} (the folder that holds
-  // kernelevolve/kernel.h) are replaced wherever they occur in an argument.
+  // argv; the placeholders {source}, {output}, {include} (the folder that holds
+  // kernelevolve/kernel.h) and {self} (this program) are replaced wherever they occur in an
+  // argument.
   std::vector<std::string> command;
   std::string source_name;  // "kernel.cpp"
   std::string output_name;  // "kernel.so"
   std::vector<std::string> libraries;  // asked of the linker, as after -l; the policy decides
+  ArtifactKind artifact = ArtifactKind::shared_library;
+  std::vector<std::string> visible;  // what the command reads beyond a toolchain's usual folders
 };
+
+// The first argument of this program when it serves as the compiler of the target that the second
+// one names: see TargetInfo::compile.
+inline constexpr const char* kCompileCommand = "__compile";
 
 // The kernels of one shape case. Views: whoever prints keeps what they show.
 struct CaseKernels {
@@ -96,6 +107,12 @@ struct TargetInfo {
   std::string_view dialect;      // "C++"
   std::string_view description;  // one line for `kernelevolve targets`
   std::unique_ptr<Target> (*make)();
+  // The device that its kernels run on, by name, or why there is none here: a sentence. Null when
+  // they run on this machine's processors.
+  Result<std::string> (*device)() = nullptr;
+  // A compiler inside this program, for recipes that call `{self} __compile <name> …`: gets what
+  // follows the name, says what is wrong on stderr, returns an exit code. Null when there is none.
+  int (*compile)(std::span<const std::string> arguments) = nullptr;
 };
 
 std::span<const TargetInfo* const> all_targets();      // sorted by name

@@ -21,6 +21,7 @@ class CommandLine(Case):
             (["optimize", "relu.py", "--steps", "0"], "steps"),
             (["optimize", "relu.py", "--time", "soon"], "soon"),
             (["optimize", "relu.py", "--target", "abacus"], "abacus"),
+            (["optimize", "relu.py", "--target", "cuda"], "choose another --target"),
             (["optimize", "relu.py", "--policy", "oracle"], "oracle"),
             (["optimize", "relu.py", "--proposers", "muse"], "muse"),
             (["optimize", "relu.py", "--precision", "sloppy"], "precision"),

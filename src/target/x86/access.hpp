@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a fused stage touches, for choosing axes and estimating time: addresses, bytes, operations.
+// What vectors need to know of a stage's accesses, and what they cost on this machine.
 #pragma once
 
 #include <vector>
 
 #include "domain/machine.hpp"
-#include "ir/plan.hpp"
-#include "target/c_printer.hpp"
+#include "target/access.hpp"
 #include "target/x86/skeleton.hpp"
 
 namespace ke::x86 {
 
-struct Access {
-  ir::TensorId tensor;
-  target::Address address;
-  bool store = false;
-};
-
-// Every load of the stage's body (tensors in `held` excepted) and its store.
-std::vector<Access> accesses(const ir::Program& program, const ir::FusedStage& stage,
-                             const std::vector<ir::TensorId>& held);
-
-// Axes of a stage: the kernel's rows, then its inner ones.
-std::vector<ir::Axis> axes_of(const ir::FusedKernel& kernel, const ir::FusedStage& stage);
-int64_t product_of(const std::vector<ir::Axis>& axes);
-
-// Weighted scalar operations of one evaluation of the body: 1 for an addition, about 15 for exp.
-double operations(const ir::Expr& body);
-
-// Bytes of a tensor's elements that exist (not of what is read repeatedly).
-int64_t footprint_bytes(const ir::Tensor& tensor);
+using target::Access;
+using target::accesses;
+using target::axes_of;
+using target::footprint_bytes;
+using target::lane_scores;
+using target::operations;
+using target::product_of;
 
 // Nanoseconds to move `bytes` once, given where so many bytes can live, with all or one thread.
 double move_ns(double bytes, double footprint, bool parallel, const MachineProfile& machine);
@@ -38,11 +25,6 @@ double move_ns(double bytes, double footprint, bool parallel, const MachineProfi
 double compute_ns(double count, bool vectorized, bool parallel, const MachineProfile& machine);
 
 inline constexpr double kForkJoinNs = 4000;  // one parallel_for
-
-// How well each axis of a stage serves as the lane axis: contiguous accesses count for it, strided
-// and irregular ones against it.
-std::vector<double> lane_scores(const ir::Program& program, const ir::FusedStage& stage,
-                                int axis_count);
 
 // Whether every vector of the stage's store along the lane axis begins at a multiple of 32 bytes,
 // as streaming stores demand.

@@ -11,10 +11,17 @@
 #include <vector>
 
 #include "domain/machine.hpp"
+#include "target/contract_shape.hpp"
 #include "target/target.hpp"
-#include "target/x86/contract_shape.hpp"
 
 namespace ke::x86 {
+
+using target::ceil_div;
+using target::contract_shape;
+using target::ContractShape;
+using target::Operand;
+using target::round_up;
+using target::StridedOperand;
 
 enum class Packing : uint8_t {
   none,   // read where it is

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/assert.hpp"
 #include "target/c_printer.hpp"
+#include "target/scratch_plan.hpp"
 #include "target/x86/access.hpp"
 #include "target/x86/helpers.hpp"
 #include "target/x86/names.hpp"
@@ -26,12 +26,13 @@ using ir::TensorId;
 
 constexpr int64_t kAlignment = 64;
 
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-int64_t elements_of(const Tensor& tensor) {
-  int64_t count = 1;
-  for (const int64_t extent : tensor.shape) count *= extent;
-  return count;
+target::ScratchPlan scratch_of(const ir::Program& program,
+                               std::span<const PrintedKernel> kernels) {
+  std::vector<target::ScratchUser> users;
+  for (const PrintedKernel& printed : kernels) {
+    users.push_back({printed.kernel, printed.code.scratch_bytes});
+  }
+  return target::plan_scratch(program, users, kAlignment);
 }
 
 std::string camel_case(std::string_view name) {
@@ -65,64 +66,6 @@ std::string tensor_list(const ir::Program& program, const std::vector<TensorId>&
   return text;
 }
 
-// Where each intermediate lives in scratch: first fit over the kernels that need it.
-struct ScratchPlan {
-  std::map<TensorId, int64_t> offsets;
-  int64_t private_offset = 0;  // of every kernel's own scratch
-  int64_t bytes = 0;
-};
-
-struct Lifetime {
-  size_t first = 0, last = 0;  // kernels
-  int64_t bytes = 0;
-};
-
-std::map<TensorId, Lifetime> lifetimes(const ir::Program& program,
-                                       std::span<const PrintedKernel> kernels) {
-  std::map<TensorId, Lifetime> result;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const auto touch = [&](TensorId id) {
-      const Tensor& tensor = program.tensor(id);
-      if (tensor.role != Role::intermediate) return;
-      auto [entry, fresh] = result.try_emplace(id);
-      const int64_t bytes = elements_of(tensor) * bytes_of(tensor.dtype);
-      if (fresh) entry->second = {k, k, aligned(std::max<int64_t>(bytes, 1))};
-      entry->second.last = k;
-    };
-    for (const TensorId id : kernels[k].kernel->writes) touch(id);
-    for (const TensorId id : kernels[k].kernel->reads) touch(id);
-  }
-  return result;
-}
-
-ScratchPlan plan_scratch(const ir::Program& program, std::span<const PrintedKernel> kernels) {
-  ScratchPlan plan;
-  const std::map<TensorId, Lifetime> lives = lifetimes(program, kernels);
-  for (const auto& [id, life] : lives) {
-    int64_t offset = 0;
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (const auto& [other, at] : plan.offsets) {
-        const Lifetime& placed = lives.at(other);
-        const bool together = life.first <= placed.last && placed.first <= life.last;
-        if (together && offset < at + placed.bytes && at < offset + life.bytes) {
-          offset = at + placed.bytes;
-          moved = true;
-        }
-      }
-    }
-    plan.offsets[id] = offset;
-    plan.private_offset = std::max(plan.private_offset, offset + life.bytes);
-  }
-  int64_t own = 0;
-  for (const PrintedKernel& printed : kernels) {
-    own = std::max(own, aligned(printed.code.scratch_bytes));
-  }
-  plan.bytes = plan.private_offset + own;
-  return plan;
-}
-
 // Elements, not dimensions: an output may group its dimensions differently than the program.
 constexpr std::string_view kMatches =
     "static bool matches(const ke_tensor& tensor, int code, int bits, int64_t elements) {\n"
@@ -150,7 +93,7 @@ void open_launch(target::CodeWriter& out, std::string_view head) {
 class Assembler {
  public:
   Assembler(const ir::Program& program, std::span<const PrintedKernel> kernels)
-      : program_(program), kernels_(kernels), plan_(plan_scratch(program, kernels)) {}
+      : program_(program), kernels_(kernels), plan_(scratch_of(program, kernels)) {}
 
   std::string run() {
     std::string text = file_head(about()) + constants() + helper_sources(helpers()) + functions();
@@ -206,10 +149,10 @@ class Assembler {
       if (tensor.role != Role::constant) continue;
       std::string text =
           fmt::format("alignas(64) static const {} {}[{}] = {{", target::storage_type(tensor.dtype),
-                      name_of(tensor), std::max<int64_t>(1, elements_of(tensor)));
+                      name_of(tensor), std::max<int64_t>(1, tensor.elements()));
       size_t column = text.size();
       for (size_t i = 0; i < tensor.values.size(); ++i) {
-        const std::string value = constant_text(tensor.dtype, tensor.values[i]);
+        const std::string value = target::stored_literal(tensor.dtype, tensor.values[i]);
         if (column + value.size() > 96) {
           text += "\n    ";
           column = 4;
@@ -220,43 +163,6 @@ class Assembler {
       out.lines(text + "};");
     }
     return out.take();
-  }
-
-  static std::string constant_text(DType dtype, double value) {
-    if (dtype == DType::float16 || dtype == DType::bfloat16) {
-      return std::to_string(dtype == DType::float16
-                                ? __builtin_bit_cast(uint16_t, static_cast<_Float16>(value))
-                                : bfloat_bits(static_cast<float>(value)));
-    }
-    if (is_floating(dtype)) return target::float_literal(dtype, value);
-    return integer_text(dtype, static_cast<int64_t>(value));
-  }
-
-  static std::string integer_text(DType dtype, int64_t value) {
-    switch (dtype) {
-      case DType::boolean:
-        return value != 0 ? "true" : "false";
-      case DType::uint8:
-        return std::to_string(static_cast<uint8_t>(value));
-      case DType::int8:
-        return std::to_string(static_cast<int8_t>(value));
-      case DType::int16:
-        return std::to_string(static_cast<int16_t>(value));
-      case DType::int32:
-        return std::to_string(static_cast<int32_t>(value));
-      case DType::int64:
-      case DType::float64:
-      case DType::float32:
-      case DType::float16:
-      case DType::bfloat16:
-        break;
-    }
-    return value == INT64_MIN ? "INT64_MIN" : std::to_string(value);
-  }
-
-  static uint32_t bfloat_bits(float value) {
-    const auto bits = __builtin_bit_cast(uint32_t, value);
-    return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   }
 
   std::string name_of(const Tensor& tensor) const { return variable_of(program_, tensor); }
@@ -301,7 +207,7 @@ class Assembler {
         "KE_DTYPE_INT", "KE_DTYPE_UINT", "KE_DTYPE_FLOAT", "", "KE_DTYPE_BFLOAT", "",
         "KE_DTYPE_BOOL"};
     out_.line(fmt::format("if (!matches({}[{}], {}, {}, {})) return 1;", list, i, names[code],
-                          8 * bytes_of(tensor.dtype), elements_of(tensor)));
+                          8 * bytes_of(tensor.dtype), tensor.elements()));
   }
 
   void print_checks() {
@@ -369,7 +275,7 @@ class Assembler {
 
   const ir::Program& program_;
   std::span<const PrintedKernel> kernels_;
-  ScratchPlan plan_;
+  target::ScratchPlan plan_;
   target::CodeWriter out_;
 };
 
@@ -513,22 +419,6 @@ std::string launch_tasks([[maybe_unused]] const PrintContext& context, const Arg
   if (tasks == "1") return fmt::format("{}(0, &{});\n", function, block.variable);
   return fmt::format("for (int64_t task = 0; task < {}; ++task) {}(task, &{});\n", tasks, function,
                      block.variable);
-}
-
-int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
-               std::string_view name) {
-  for (const ScheduleChoice& choice : choices) {
-    if (choice.name != name) continue;
-    KE_ASSERT(!choice.values.empty());
-    const auto entry = kernel.schedule.find(choice.name);
-    if (entry == kernel.schedule.end()) return choice.preferred;
-    int64_t best = choice.values.front();
-    for (const int64_t value : choice.values) {
-      if (std::abs(value - entry->second) < std::abs(best - entry->second)) best = value;
-    }
-    return best;
-  }
-  KE_ASSERT(false && "no such schedule choice");
 }
 
 }  // namespace ke::x86

@@ -4,34 +4,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "target/c_printer.hpp"
+
 namespace ke::x86 {
 namespace {
-
-// Of C++.
-constexpr std::string_view kKeywords[] = {
-    "alignas",   "alignof",      "and",           "and_eq",
-    "asm",       "auto",         "bitand",        "bitor",
-    "bool",      "break",        "case",          "catch",
-    "char",      "char16_t",     "char32_t",      "char8_t",
-    "class",     "co_await",     "co_return",     "co_yield",
-    "compl",     "concept",      "const",         "const_cast",
-    "consteval", "constexpr",    "constinit",     "continue",
-    "decltype",  "default",      "delete",        "do",
-    "double",    "dynamic_cast", "else",          "enum",
-    "explicit",  "export",       "extern",        "false",
-    "float",     "for",          "friend",        "goto",
-    "if",        "inline",       "int",           "long",
-    "mutable",   "namespace",    "new",           "noexcept",
-    "not",       "not_eq",       "nullptr",       "operator",
-    "or",        "or_eq",        "private",       "protected",
-    "public",    "register",     "requires",      "reinterpret_cast",
-    "return",    "short",        "signed",        "sizeof",
-    "static",    "static_cast",  "static_assert", "struct",
-    "switch",    "template",     "this",          "thread_local",
-    "throw",     "true",         "try",           "typedef",
-    "typeid",    "typename",     "union",         "unsigned",
-    "using",     "virtual",      "void",          "volatile",
-    "wchar_t",   "while",        "xor",           "xor_eq"};
 
 // Variables and functions of the printed code that stand beside tensors.
 constexpr std::string_view kOwn[] = {
@@ -70,7 +46,7 @@ bool is_type(std::string_view name) {
 
 bool is_taken(std::string_view name) {
   if (name.ends_with('_')) return false;  // which nothing that is printed does
-  if (contains(kKeywords, name) || contains(kOwn, name) || is_type(name)) return true;
+  if (target::is_keyword(name) || contains(kOwn, name) || is_type(name)) return true;
   const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
   const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
   if (std::any_of(std::begin(kBeginnings), std::end(kBeginnings), begins)) return true;

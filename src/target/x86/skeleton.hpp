@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "domain/machine.hpp"
 #include "ir/plan.hpp"
+#include "target/schedule.hpp"
 #include "target/target.hpp"
 
 namespace ke::x86 {
@@ -63,9 +64,7 @@ std::string declare_arguments(const ArgumentBlock& block);
 std::string launch_tasks(const PrintContext& context, const ArgumentBlock& block,
                          std::string_view function, std::string_view tasks, bool parallel);
 
-// The value of a schedule entry, or the preferred one of `choices`, snapped to a legal value.
-int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
-               std::string_view name);
+using target::chosen;
 
 // One skeleton. Stateless functions, safe to call from many threads.
 struct SkeletonPrinter {

@@ -2,14 +2,14 @@
 //
 // Which axis plays which part is read off the two factors: m is in the left one alone, n in the
 // right one alone, what is in both (or neither) is a batch.
-#include "target/x86/contract_shape.hpp"
+#include "target/contract_shape.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "target/c_printer.hpp"
 
-namespace ke::x86 {
+namespace ke::target {
 namespace {
 
 using ir::Axis;
@@ -28,8 +28,8 @@ int64_t extent_of(const std::vector<Axis>& axes, const std::vector<int>& positio
 Roles roles_of(const ExprPtr& left, const ExprPtr& right, int rows, int inner) {
   Roles roles;
   for (int axis = 0; axis < rows; ++axis) {
-    const bool in_left = target::depends_on_axis(*left, axis);
-    const bool in_right = target::depends_on_axis(*right, axis);
+    const bool in_left = depends_on_axis(*left, axis);
+    const bool in_right = depends_on_axis(*right, axis);
     (in_left == in_right ? roles.batch : in_left ? roles.m : roles.n).push_back(axis);
   }
   for (int axis = rows; axis < rows + inner; ++axis) roles.k.push_back(axis);
@@ -91,8 +91,8 @@ Result<std::pair<ExprPtr, ExprPtr>> factors(const ir::FusedKernel& kernel) {
   std::pair<ExprPtr, ExprPtr> found{body.operands[0], body.operands[1]};
   const int rows = static_cast<int>(kernel.rows.size());
   for (int axis = rows; axis-- > 0;) {
-    const bool in_left = target::depends_on_axis(*found.first, axis);
-    if (in_left == target::depends_on_axis(*found.second, axis)) continue;
+    const bool in_left = depends_on_axis(*found.first, axis);
+    if (in_left == depends_on_axis(*found.second, axis)) continue;
     if (in_left) std::swap(found.first, found.second);
     break;
   }
@@ -144,4 +144,4 @@ Result<ContractShape> contract_shape(const ir::Program& program, const ir::Fused
   return shape;
 }
 
-}  // namespace ke::x86
+}  // namespace ke::target

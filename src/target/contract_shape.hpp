@@ -15,7 +15,7 @@
 #include "base/result.hpp"
 #include "ir/plan.hpp"
 
-namespace ke::x86 {
+namespace ke::target {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -57,4 +57,4 @@ struct ContractShape {
 // Errc::unavailable, in a sentence, when the kernel is not a sum of products of this form.
 Result<ContractShape> contract_shape(const ir::Program& program, const ir::FusedKernel& kernel);
 
-}  // namespace ke::x86
+}  // namespace ke::target

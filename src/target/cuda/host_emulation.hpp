@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: runs printed device code on the CPU. A source that includes this first compiles with
+// g++ into a library whose ke_emulate launches one kernel: block after block, a fiber for each
+// thread, in an order that changes from block to block. It ends the process with a sentence where a
+// GPU would hang or race silently: a barrier that some threads never reach, a shuffle in a warp
+// that threads have left, a write past the dynamic shared memory. Shared memory starts as NaN.
+#pragma once
+
+#define KE_HOST_EMULATION
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define threadIdx (ke_emulation::current->thread)
+#define blockIdx ke_emulation::block_index
+#define blockDim ke_emulation::block_extent
+#define gridDim ke_emulation::grid_extent
+
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+
+// Keeps what a function must keep on this stack, and goes on where another one was left. (What the
+// C library has for this asks the kernel twice each time.) x86-64 only, as the tests are.
+extern "C" void ke_emulation_switch(void** left, void* entered);
+asm(R"(
+.text
+ke_emulation_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
+namespace ke_emulation {
+
+inline constexpr size_t kStackBytes = 96 << 10;
+
+struct Extent {
+  uint32_t x, y, z;
+};
+
+enum class Waits { nothing, block, warp, over };
+
+struct Copy {
+  void* to;
+  const void* from;
+};
+
+struct Fiber {
+  void* left = nullptr;  // where on its stack it goes on
+  Extent thread{};
+  int index = 0;
+  Waits waits = Waits::nothing;
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
+  std::vector<std::vector<Copy>> copies{1};  // groups; the last one is open
+};
+
+inline Extent block_index, block_extent, grid_extent;
+inline Fiber* current;
+inline void* scheduler;
+inline std::vector<Fiber> fibers;
+inline std::vector<uint32_t> words;  // one a thread, for shuffles
+inline std::vector<char> shared;
+inline int64_t shared_bytes;
+
+inline constexpr int kWarp = 32;
+inline constexpr size_t kCanaryBytes = 64;
+inline constexpr char kCanary = 0x5a;
+
+[[noreturn]] inline void end(const char* why) {
+  fprintf(stderr, "host emulation, block %u %u: %s\n", block_index.x, block_index.y, why);
+  abort();
+}
+
+inline void wait(Waits what) {
+  current->waits = what;
+  ke_emulation_switch(&current->left, scheduler);
+}
+
+inline std::pair<size_t, size_t> warp_of(const Fiber& fiber) {
+  const size_t first = static_cast<size_t>(fiber.index / kWarp * kWarp);
+  const size_t last = first + kWarp < fibers.size() ? first + kWarp : fibers.size();
+  return {first, last};
+}
+
+// Lets the threads of [first, last) go on when all of them wait for the same.
+inline bool release(size_t first, size_t last, Waits what) {
+  for (size_t i = first; i < last; ++i) {
+    if (fibers[i].waits != what) return false;
+  }
+  for (size_t i = first; i < last; ++i) fibers[i].waits = Waits::nothing;
+  return true;
+}
+
+inline bool release_any() {
+  if (release(0, fibers.size(), Waits::block)) return true;
+  bool released = false;
+  for (size_t first = 0; first < fibers.size(); first += kWarp) {
+    released |= release(first, warp_of(fibers[first]).second, Waits::warp);
+  }
+  return released;
+}
+
+inline void run_block(bool backwards) {
+  const size_t count = fibers.size();
+  while (true) {
+    bool ran = false, left = false;
+    for (size_t i = 0; i < count; ++i) {
+      Fiber& fiber = fibers[backwards ? count - 1 - i : i];
+      left |= fiber.waits != Waits::over;
+      if (fiber.waits != Waits::nothing) continue;
+      current = &fiber;
+      ke_emulation_switch(&scheduler, fiber.left);
+      ran = true;
+    }
+    if (!left) return;
+    if (!release_any() && !ran) {
+      end("threads wait at a barrier or in a shuffle that others never reach");
+    }
+  }
+}
+
+using Kernel = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                        int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                        int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+inline constexpr int kArgumentsMax = 24;
+inline Kernel kernel;
+inline int64_t arguments[kArgumentsMax];
+
+// More arguments than a kernel takes do no harm in this machine's calling convention.
+inline void enter() {
+  const int64_t* a = arguments;
+  kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
+         a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22], a[23]);
+  wait(Waits::over);
+}
+
+// As if the fiber had been left right before enter(): six registers and a return address.
+inline void* fresh_stack(char* stack) {
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(stack) + kStackBytes) & ~uintptr_t{15};
+  auto* top = reinterpret_cast<uintptr_t*>(end) - 8;
+  for (int i = 0; i < 8; ++i) top[i] = 0;
+  top[6] = reinterpret_cast<uintptr_t>(&enter);
+  return top;
+}
+
+inline void prepare_block() {
+  memset(shared.data(), 0xff, static_cast<size_t>(shared_bytes));
+  memset(shared.data() + shared_bytes, kCanary, kCanaryBytes);
+  for (Fiber& fiber : fibers) {
+    fiber.waits = Waits::nothing;
+    fiber.left = fresh_stack(fiber.stack.get());
+  }
+}
+
+inline void check_shared() {
+  for (size_t i = 0; i < kCanaryBytes; ++i) {
+    if (shared[static_cast<size_t>(shared_bytes) + i] != kCanary) {
+      end("a write past the end of dynamic shared memory");
+    }
+  }
+}
+
+inline uint32_t shuffle_word(uint32_t word, int mask) {
+  const auto [first, last] = warp_of(*current);
+  for (size_t i = first; i < last; ++i) {
+    if (fibers[i].waits == Waits::over) end("a shuffle in a warp that a thread has left");
+  }
+  words[static_cast<size_t>(current->index)] = word;
+  wait(Waits::warp);
+  const uint32_t other = words[static_cast<size_t>(current->index ^ mask)];
+  wait(Waits::warp);
+  return other;
+}
+
+// Performs what all groups but the latest `pending` copy: as late as a GPU may.
+inline void arrive(size_t pending) {
+  auto& groups = current->copies;
+  while (groups.size() > pending + 1) {
+    for (const Copy& copy : groups.front()) memcpy(copy.to, copy.from, 16);
+    groups.erase(groups.begin());
+  }
+}
+
+}  // namespace ke_emulation
+
+extern "C" inline __attribute__((used)) void ke_emulate(void* kernel, const int64_t* grid,
+                                                        const int64_t* block, int64_t shared_bytes,
+                                                        const int64_t* arguments, int count) {
+  using namespace ke_emulation;  // tidy: allow(using-namespace) because the macros name it anyway
+  if (count > kArgumentsMax) end("more arguments than the emulation passes on");
+  ke_emulation::kernel = reinterpret_cast<Kernel>(kernel);
+  memcpy(ke_emulation::arguments, arguments, static_cast<size_t>(count) * sizeof *arguments);
+  ke_emulation::shared_bytes = shared_bytes;
+  shared.resize(static_cast<size_t>(shared_bytes) + kCanaryBytes);
+  const auto extent = [](const int64_t* of) {
+    return Extent{static_cast<uint32_t>(of[0]), static_cast<uint32_t>(of[1]),
+                  static_cast<uint32_t>(of[2])};
+  };
+  grid_extent = extent(grid);
+  block_extent = extent(block);
+  const size_t threads = static_cast<size_t>(block[0] * block[1] * block[2]);
+  if (fibers.size() != threads) {
+    fibers = std::vector<Fiber>(threads);
+    words.assign(threads, 0);
+  }
+  for (size_t i = 0; i < threads; ++i) {
+    const auto at = static_cast<uint32_t>(i);
+    fibers[i].index = static_cast<int>(i);
+    fibers[i].thread = {at % block_extent.x, at / block_extent.x % block_extent.y,
+                        at / block_extent.x / block_extent.y};
+  }
+  uint32_t number = 0;
+  for (uint32_t z = 0; z < grid_extent.z; ++z) {
+    for (uint32_t y = 0; y < grid_extent.y; ++y) {
+      for (uint32_t x = 0; x < grid_extent.x; ++x) {
+        block_index = {x, y, z};
+        prepare_block();
+        run_block(++number % 2 == 0);
+        check_shared();
+      }
+    }
+  }
+}
+
+// --- What device.h leaves to the device ---------------------------------------------------------
+
+inline void __syncthreads() { ke_emulation::wait(ke_emulation::Waits::block); }
+inline void __syncwarp() { ke_emulation::wait(ke_emulation::Waits::warp); }
+inline float __uint_as_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline uint32_t __float_as_uint(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+inline double rsqrt(double x) { return 1 / sqrt(x); }
+
+inline char* ke_shared() { return ke_emulation::shared.data(); }
+inline float ke_load_f16(const uint16_t* p) {
+  _Float16 half;
+  memcpy(&half, p, sizeof half);
+  return static_cast<float>(half);
+}
+inline uint16_t ke_bits_f16(float value) {
+  const _Float16 half = static_cast<_Float16>(value);
+  uint16_t bits;
+  memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+inline uint32_t ke_shuffle_word(uint32_t word, int mask) {
+  return ke_emulation::shuffle_word(word, mask);
+}
+inline void ke_copy_16(void* to_shared, const void* from) {
+  ke_emulation::current->copies.back().push_back({to_shared, from});
+}
+inline void ke_copies_commit() { ke_emulation::current->copies.emplace_back(); }
+template <int kPending>
+inline void ke_copies_wait() {
+  ke_emulation::arrive(kPending);
+}
+inline float ke_rounded(float product) { return __builtin_assoc_barrier(product); }
+inline double ke_rounded(double product) { return __builtin_assoc_barrier(product); }

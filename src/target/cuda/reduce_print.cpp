@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Printing of reduce kernels. One function walks a row in all passes; with a split, one function a
+// pass. A row beyond the last is the last one again, so that all threads of a block meet at
+// barriers; what they store is the same.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "target/access.hpp"
+#include "target/cuda/elements.hpp"
+#include "target/cuda/reduce_plan.hpp"
+
+namespace ke::cuda {
+namespace {
+
+using ir::FusedKernel;
+using ir::FusedStage;
+using target::CodeWriter;
+
+constexpr int64_t kChunk = 256;  // terms a thread adds up before they join its total
+constexpr int64_t kAlignment = 256;
+
+class ReducePrinter {
+ public:
+  ReducePrinter(PrintContext& context, const ReducePlan& plan)
+      : context_(context), kernel_(context.kernel), plan_(plan) {
+    for (const FusedStage& stage : kernel_.stages) {
+      const std::vector<ir::Axis> axes = target::axes_of(kernel_, stage);
+      const std::vector<std::string> names = axis_variables(context, axes);
+      std::vector<AxisBinding>& bound = axes_.emplace_back();
+      for (size_t k = 0; k < axes.size(); ++k) bound.push_back({names[k], axes[k].extent});
+      results_.emplace_back();
+    }
+    if (plan_.columns) {
+      lane_extent_ = kernel_.rows[static_cast<size_t>(plan_.row_axis)].extent;
+      tiles_ = (lane_extent_ + 31) / 32;
+      blocks_ = plan_.rows / std::max<int64_t>(lane_extent_, 1) * tiles_;
+    } else {
+      blocks_ = (plan_.rows + plan_.rows_a_block() - 1) / plan_.rows_a_block();
+    }
+  }
+
+  Result<KernelCode> run() {
+    TRY(check_reads());
+    for (const ir::ExprPtr& load : kept_loads(context_, plan_)) {
+      kept_.push_back({load, context_.fresh(context_.tensor(load->tensor).name + "Kept")});
+    }
+    if (plan_.split > 1) {
+      print_split();
+    } else {
+      print_whole();
+    }
+    code_.functions = out_.take();
+    code_.schedule = words();
+    return std::move(code_);
+  }
+
+ private:
+  // --- What is printed ---------------------------------------------------------------------------
+
+  std::string words() const {
+    std::string text =
+        plan_.columns ? fmt::format(
+                            "Schedule: neighbouring threads take neighbouring rows, {} warps share "
+                            "them",
+                            plan_.members)
+                      : fmt::format("Schedule: {} threads a row, {} rows a block", plan_.members,
+                                    plan_.rows_a_block());
+    const int64_t width = *std::max_element(plan_.width.begin(), plan_.width.end());
+    if (!kept_.empty()) text += ", which keep it in registers";
+    if (width > 1) text += fmt::format(", {} neighbours at once", width);
+    if (plan_.split > 1) text += fmt::format("; {} parts a row, a launch a pass", plan_.split);
+    return text + ".";
+  }
+
+  // A value of the row is at hand for its own row alone.
+  Result<void> check_reads() const {
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      if (kind_of(kernel_.stages[s]) == StageKind::map) continue;
+      for (size_t later = s + 1; later < kernel_.stages.size(); ++later) {
+        if (!reads_elsewhere(kernel_.stages[later], kernel_.stages[s])) continue;
+        return Error{Errc::unavailable,
+                     fmt::format("kernel {} reads {} at another row than it was written at",
+                                 kernel_.name, context_.tensor(kernel_.stages[s].output).name)};
+      }
+    }
+    return {};
+  }
+
+  bool is_read_later(size_t s) const {
+    for (size_t later = s + 1; later < kernel_.stages.size(); ++later) {
+      if (reads(kernel_.stages[later], kernel_.stages[s].output)) return true;
+    }
+    return false;
+  }
+
+  void print_whole() {
+    open_function(kernel_.name, 1);
+    for (const HeldLoad& kept : kept_) print_kept(kept);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) print_stage(s, true);
+    out_.close();
+  }
+
+  void print_split() {
+    int64_t bytes = 0;
+    for (const FusedStage& stage : kernel_.stages) {
+      partials_.push_back(bytes);
+      if (kind_of(stage) != StageKind::reduction) continue;
+      const int64_t own = plan_.rows * plan_.split * accumulator_bytes(stage);
+      bytes += (own + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    code_.scratch_bytes = bytes;
+    bool stores_values = false;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const bool walks = kind_of(kernel_.stages[s]) != StageKind::row_value;
+      const bool map = kind_of(kernel_.stages[s]) == StageKind::map;
+      stores_values |= !map && !is_internal(kernel_, kernel_.stages[s].output);
+      if (!walks) continue;
+      open_function(fmt::format("{}_pass{}", kernel_.name, s), plan_.split);
+      for (size_t before = 0; before < s; ++before) print_value_again(before, false);
+      print_stage(s, false);
+      out_.close();
+      out_.line("");
+    }
+    if (!stores_values) return;
+    open_function(kernel_.name + "_values", 1);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) print_value_again(s, true);
+    out_.close();
+  }
+
+  // The head, the row and the member of it that a thread is.
+  void open_function(const std::string& name, int64_t parts) {
+    const bool scratch = code_.scratch_bytes > 0;
+    out_.open(function_head(context_, name, plan_.block, scratch));
+    for (std::string& result : results_) result.clear();
+    if (plan_.columns) {
+      print_column_rows();
+    } else {
+      print_shared_rows();
+    }
+    if (parts > 1) out_.line("const int partIndex = (int)blockIdx.y;");
+    code_.launches.push_back({name, blocks_, parts, plan_.block, room_bytes()});
+  }
+
+  void print_shared_rows() {
+    const int64_t per_block = plan_.rows_a_block();
+    const std::string_view type = plan_.rows + per_block <= INT32_MAX ? "int" : "int64_t";
+    const std::string group =
+        per_block == 1 ? "" : fmt::format(" + (int)threadIdx.x / {}", plan_.members);
+    const std::string block = per_block == 1 ? fmt::format("({})blockIdx.x", type)
+                                             : fmt::format("({})blockIdx.x * {}", type, per_block);
+    out_.line(fmt::format("const int memberIndex = (int)threadIdx.x % {};", plan_.members));
+    if (plan_.rows % per_block == 0) {
+      out_.line(fmt::format("const {} rowIndex = {}{};", type, block, group));
+    } else {
+      out_.line(fmt::format("const {} wantedRow = {}{};", type, block, group));
+      out_.line(fmt::format("const {0} rowIndex = wantedRow < {1} ? wantedRow : {2};", type,
+                            plan_.rows, plan_.rows - 1));
+    }
+    print_coordinates(kernel_.rows, "rowIndex", -1);
+  }
+
+  void print_column_rows() {
+    const auto axis = static_cast<size_t>(plan_.row_axis);
+    const std::string& column = axes_[0][axis].variable;
+    out_.line("const int memberIndex = (int)threadIdx.x / 32;");
+    const std::string_view type = index_type(axes_[0][axis]);
+    const std::string tile = blocks_ == tiles_ ? std::string("(int)blockIdx.x")
+                                               : fmt::format("(int)blockIdx.x % {}", tiles_);
+    const std::string wanted =
+        fmt::format("({}){} * 32 + (int)threadIdx.x % 32", type, "(" + tile + ")");
+    if (lane_extent_ % 32 == 0) {
+      out_.line(fmt::format("const {} {} = {};", type, column, wanted));
+    } else {
+      out_.line(fmt::format("const {} wantedColumn = {};", type, wanted));
+      out_.line(fmt::format("const {0} {1} = wantedColumn < {2} ? wantedColumn : {3};", type,
+                            column, lane_extent_, lane_extent_ - 1));
+    }
+    if (kernel_.rows.size() > 1) {
+      out_.line(fmt::format("const int outerIndex = (int)blockIdx.x / {};", tiles_));
+      print_coordinates(kernel_.rows, "outerIndex", plan_.row_axis);
+    }
+    if (plan_.split > 1) {  // partial results lie by row
+      std::string row = "0";
+      for (size_t k = 0; k < kernel_.rows.size(); ++k) {
+        row = k == 0 ? fmt::format("(int64_t){}", axes_[0][k].variable)
+                     : fmt::format("({}) * {} + {}", row, kernel_.rows[k].extent,
+                                   axes_[0][k].variable);
+      }
+      out_.line(fmt::format("const int64_t rowIndex = {};", row));
+    }
+  }
+
+  // Row axes from a flat index; `without` is not part of it.
+  void print_coordinates(const std::vector<ir::Axis>& axes, const std::string& flat, int without) {
+    int64_t below = 1;
+    for (size_t k = 0; k < axes.size(); ++k) {
+      if (static_cast<int>(k) != without) below *= std::max<int64_t>(axes[k].extent, 1);
+    }
+    bool outermost = true;
+    for (size_t k = 0; k < axes.size(); ++k) {
+      if (static_cast<int>(k) == without) continue;
+      below /= std::max<int64_t>(axes[k].extent, 1);
+      std::string text = below == 1 ? flat : fmt::format("{} / {}", flat, below);
+      if (!outermost) text += fmt::format(" % {}", axes[k].extent);
+      outermost = false;
+      out_.line(
+          fmt::format("const {} {} = {};", index_type(axes_[0][k]), axes_[0][k].variable, text));
+    }
+  }
+
+  // Shared memory for joins: the largest value, one a warp or one a thread.
+  int64_t room_bytes() const {
+    const bool needs = plan_.columns ? plan_.members > 1 : plan_.members > 32;
+    if (!needs) return 0;
+    const int64_t values = plan_.columns ? plan_.block : plan_.block / 32;
+    int64_t bytes = 0;
+    for (const FusedStage& stage : kernel_.stages) {
+      if (kind_of(stage) == StageKind::reduction) {
+        bytes = std::max(bytes, values * accumulator_bytes(stage));
+      }
+    }
+    return bytes;
+  }
+
+  // --- Stages ------------------------------------------------------------------------------------
+
+  void print_stage(size_t s, bool whole) {
+    switch (kind_of(kernel_.stages[s])) {
+      case StageKind::reduction: {
+        print_terms(s);
+        print_join(s);
+        if (whole) return keep_result(s, true);
+        out_.open("if (memberIndex == 0)");
+        out_.line(fmt::format("{}[rowIndex * {} + partIndex] = {};", partial_of(s), plan_.split,
+                              accumulator_of(s)));
+        out_.close();
+        return;
+      }
+      case StageKind::row_value:
+        return print_row_value(s, true);
+      case StageKind::map:
+        print_map(s);
+        // Others of the row read what this thread wrote.
+        if (whole && is_read_later(s)) out_.line("__syncthreads();");
+        return;
+    }
+  }
+
+  // A value of the row in a launch after the one that reduced it: partial results join again.
+  void print_value_again(size_t s, bool store) {
+    const StageKind kind = kind_of(kernel_.stages[s]);
+    if (kind == StageKind::map) return;
+    if (kind == StageKind::row_value) return print_row_value(s, store);
+    const FusedStage& stage = kernel_.stages[s];
+    const std::string accumulator = accumulator_of(s);
+    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
+    out_.open(fmt::format("for (int otherPart = memberIndex; otherPart < {}; otherPart += {})",
+                          plan_.split, plan_.members));
+    out_.line(fmt::format(
+        "{0} = {1};", accumulator,
+        joined(stage, accumulator,
+               fmt::format("{}[rowIndex * {} + otherPart]", partial_of(s), plan_.split))));
+    out_.close();
+    print_join(s);
+    keep_result(s, store);
+  }
+
+  std::string accumulator_of(size_t s) const { return fmt::format("totalOf{}", s); }
+
+  std::string partial_of(size_t s) const {
+    return fmt::format("(({}*)(scratchRoom + {}))", accumulator_type(kernel_.stages[s]),
+                       partials_[s]);
+  }
+
+  void hold_values(size_t s, const auto& hold) const {
+    for (size_t before = 0; before < s; ++before) {
+      if (!results_[before].empty()) hold(kernel_.stages[before].output, results_[before]);
+    }
+  }
+
+  // Groups of neighbours in one pass over a row.
+  int64_t groups_of(size_t s) const {
+    return target::product_of(kernel_.stages[s].inner) / plan_.width[s];
+  }
+
+  // Coordinates of the inner axes from `group`, the lane axis innermost.
+  void print_inner(size_t s) {
+    const FusedStage& stage = kernel_.stages[s];
+    const size_t rows = kernel_.rows.size();
+    const int lane = plan_.lane_axis[s];
+    std::vector<size_t> order;
+    for (size_t k = rows; k < axes_[s].size(); ++k) {
+      if (static_cast<int>(k) != lane) order.push_back(k);
+    }
+    if (lane >= 0) order.push_back(static_cast<size_t>(lane));
+    int64_t below = std::max<int64_t>(groups_of(s), 1);
+    for (size_t i = 0; i < order.size(); ++i) {
+      const AxisBinding& axis = axes_[s][order[i]];
+      const bool is_lane = static_cast<int>(order[i]) == lane;
+      const int64_t width = is_lane ? plan_.width[s] : 1;
+      const int64_t extent = stage.inner[order[i] - rows].extent / width;
+      below /= std::max<int64_t>(extent, 1);
+      std::string text = below == 1 ? "groupIndex" : fmt::format("groupIndex / {}", below);
+      if (i > 0) text += fmt::format(" % {}", extent);
+      const std::string name = is_lane ? ElementLoop::first_variable(axis, width) : axis.variable;
+      out_.line(fmt::format("const {} {} = {};", index_type(axis), name,
+                            width == 1             ? text
+                            : text == "groupIndex" ? fmt::format("groupIndex * {}", width)
+                                                   : fmt::format("({}) * {}", text, width)));
+    }
+  }
+
+  // The position among the reduction's terms, row-major.
+  std::string flat_position(size_t s) const {
+    const FusedStage& stage = kernel_.stages[s];
+    std::string text;
+    for (size_t k = 0; k < stage.inner.size(); ++k) {
+      const std::string& axis = axes_[s][kernel_.rows.size() + k].variable;
+      text = k == 0 ? fmt::format("(int64_t){}", axis)
+                    : fmt::format("({}) * {} + {}", text, stage.inner[k].extent, axis);
+    }
+    return text.empty() ? "0" : text;
+  }
+
+  struct Bounds {
+    std::string first, last;
+    int64_t count = 0;  // at most
+  };
+
+  Bounds bounds_of(size_t s) const {
+    const int64_t groups = groups_of(s);
+    if (plan_.split == 1) return {"memberIndex", std::to_string(groups), groups};
+    const int64_t part = (groups + plan_.split - 1) / plan_.split;
+    return {fmt::format("partIndex * {} + memberIndex", part),
+            fmt::format("(partIndex + 1) * {0} < {1} ? (partIndex + 1) * {0} : {1}", part, groups),
+            part};
+  }
+
+  static std::string_view count_type(int64_t count) {
+    return count < INT32_MAX - 65536 ? "int" : "int64_t";
+  }
+
+  bool uses_kept(size_t s) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](const HeldLoad& kept) {
+      return makes_load(kernel_.stages[s], *kept.load);
+    });
+  }
+
+  // The loop over the groups of a thread; its body has groupIndex, and turnIndex where rows are
+  // kept: registers have no index that is not known when the loop is unrolled.
+  void open_groups(size_t s, const std::string& first, const std::string& last) {
+    if (!uses_kept(s)) {
+      out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})",
+                            count_type(groups_of(s)), first, last, plan_.members));
+      return;
+    }
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)",
+                          turns_of(kernel_, plan_, s)));
+    out_.line(fmt::format("const int groupIndex = memberIndex + turnIndex * {};", plan_.members));
+    if (groups_of(s) % plan_.members != 0) {
+      out_.line(fmt::format("if (groupIndex >= {}) break;", groups_of(s)));
+    }
+  }
+
+  // Loads what several passes need.
+  void print_kept(const HeldLoad& kept) {
+    size_t s = 0;
+    while (!makes_load(kernel_.stages[s], *kept.load)) ++s;
+    const int64_t width = plan_.width[s];
+    out_.line(fmt::format("alignas(16) {} {}[{}][{}];",
+                          target::storage_type(context_.tensor(kept.load->tensor).dtype), kept.text,
+                          turns_of(kernel_, plan_, s), width));
+    open_groups(s, "", "");
+    print_inner(s);
+    std::vector<AxisBinding> first = axes_[s];
+    const int lane = plan_.lane_axis[s];
+    if (lane >= 0) {
+      AxisBinding& axis = first[static_cast<size_t>(lane)];
+      axis.variable = ElementLoop::first_variable(axis, width);
+    }
+    ScalarPrinter printer(context_, out_, std::move(first));
+    const std::string place = fmt::format("{} + {}", context_.pointer(kept.load->tensor),
+                                          printer.offset(kept.load->tensor, kept.load->operands));
+    out_.line(fmt::format("ke_copy<{}>({}[turnIndex], {});", width, kept.text, place));
+    out_.close();
+  }
+
+  void hold_kept(size_t s, ElementLoop& loop) const {
+    for (const HeldLoad& kept : kept_) {
+      if (!makes_load(kernel_.stages[s], *kept.load)) continue;
+      std::string element = "0";
+      if (plan_.width[s] > 1) {
+        const AxisBinding& lane = axes_[s][static_cast<size_t>(plan_.lane_axis[s])];
+        element = fmt::format("{} - {}", lane.variable,
+                              ElementLoop::first_variable(lane, plan_.width[s]));
+      }
+      loop.hold({kept.load, fmt::format("{}[turnIndex][{}]", kept.text, element)});
+    }
+  }
+
+  // Every term of this thread into its accumulator.
+  void print_terms(size_t s) {
+    const FusedStage& stage = kernel_.stages[s];
+    const Bounds bounds = bounds_of(s);
+    const std::string_view type = count_type(groups_of(s));
+    const std::string accumulator = accumulator_of(s);
+    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
+    const bool adds = stage.reduce == ir::ReduceOp::sum || stage.reduce == ir::ReduceOp::product;
+    const bool chunked = adds && !uses_kept(s) && is_floating(accumulator_dtype(stage)) &&
+                         bounds.count * plan_.width[s] > 4 * kChunk * plan_.members;
+    std::string last = bounds.last;
+    if (plan_.split > 1) {
+      last = fmt::format("lastGroup{}", s);
+      out_.line(fmt::format("const {} {} = {};", type, last, bounds.last));
+    }
+    if (!chunked) return print_term_loop(s, bounds.first, last, accumulator);
+    // Short sums first: rounding stays that of a tree.
+    const int64_t stride = plan_.members * std::max<int64_t>(kChunk / plan_.width[s], 1);
+    out_.open(fmt::format("for ({0} chunkFirst = {1}; chunkFirst < {2}; chunkFirst += {3})", type,
+                          bounds.first, last, stride));
+    const std::string part = fmt::format("partialOf{}", s);
+    out_.line(fmt::format("const {0} chunkEnd = chunkFirst + {1} < {2} ? chunkFirst + {1} : {2};",
+                          type, stride, last));
+    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), part, identity_of(stage)));
+    print_term_loop(s, "chunkFirst", "chunkEnd", part);
+    out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, part)));
+    out_.close();
+  }
+
+  void print_term_loop(size_t s, const std::string& first, const std::string& last,
+                       const std::string& accumulator) {
+    const FusedStage& stage = kernel_.stages[s];
+    open_groups(s, first, last);
+    print_inner(s);
+    ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
+    hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+    hold_kept(s, loop);
+    loop.prepare(stage.body);
+    loop.open();
+    ScalarPrinter& element = loop.element();
+    Value term = element.print(stage.body);
+    term = element.print_cast(term, accumulator_dtype(stage));
+    if (is_position(stage.reduce)) {
+      term.text = fmt::format("{}{{{}, {}}}", accumulator_type(stage), term.text, flat_position(s));
+    }
+    out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, term.text)));
+    loop.close();
+    out_.close();
+  }
+
+  // The members' accumulators become one, which all of them have.
+  void print_join(size_t s) {
+    if (plan_.members == 1) return;
+    const FusedStage& stage = kernel_.stages[s];
+    const std::string type = accumulator_type(stage), accumulator = accumulator_of(s);
+    const std::string lambda =
+        fmt::format("[]({0} a, {0} b) {{ return ({0})({1}); }}", type, joined(stage, "a", "b"));
+    const std::string_view function = plan_.columns ? "ke_join_column" : "ke_join";
+    out_.line(fmt::format("{0} = {1}<{2}>({0}, ke_shared(), {3});", accumulator, function,
+                          plan_.members, lambda));
+  }
+
+  // The accumulator as the tensor's element, for the stages to come.
+  void keep_result(size_t s, bool store) {
+    const FusedStage& stage = kernel_.stages[s];
+    ScalarPrinter printer(context_, out_, axes_[s]);
+    const bool position = is_position(stage.reduce);
+    Value value{accumulator_of(s) + (position ? ".position" : ""),
+                position ? ir::DType::int64 : accumulator_dtype(stage)};
+    finish_value(s, printer, value, store);
+  }
+
+  void print_row_value(size_t s, bool store) {
+    ScalarPrinter printer(context_, out_, axes_[s]);
+    hold_values(s, [&](ir::TensorId id, const std::string& text) { printer.hold(id, text); });
+    finish_value(s, printer, printer.print(kernel_.stages[s].body), store);
+  }
+
+  void finish_value(size_t s, ScalarPrinter& printer, const Value& computed, bool store) {
+    const FusedStage& stage = kernel_.stages[s];
+    const ir::DType dtype = context_.tensor(stage.output).dtype;
+    Value value = printer.print_cast(computed, dtype);
+    const std::string name = context_.fresh(context_.tensor(stage.output).name + "Row");
+    out_.line(fmt::format("const {} {} = {};", target::compute_type(dtype), name, value.text));
+    value.text = name;
+    value.dtype = dtype;
+    value.narrow = false;
+    results_[s] = name;
+    if (!store || is_internal(kernel_, stage.output)) return;
+    out_.open("if (memberIndex == 0)");
+    printer.store(stage.output, stage.store, value);
+    out_.close();
+  }
+
+  void print_map(size_t s) {
+    const FusedStage& stage = kernel_.stages[s];
+    const Bounds bounds = bounds_of(s);
+    std::string last = bounds.last;
+    if (plan_.split > 1) {
+      last = fmt::format("lastGroup{}", s);
+      out_.line(fmt::format("const {} {} = {};", count_type(groups_of(s)), last, bounds.last));
+    }
+    open_groups(s, bounds.first, last);
+    print_inner(s);
+    ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
+    hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+    hold_kept(s, loop);
+    loop.prepare(stage.body);
+    loop.prepare_store(stage.output, stage.store);
+    loop.open();
+    loop.store(stage.output, stage.store, loop.element().print(stage.body));
+    loop.close();
+    out_.close();
+  }
+
+  PrintContext& context_;
+  const FusedKernel& kernel_;
+  const ReducePlan& plan_;
+  std::vector<std::vector<AxisBinding>> axes_;  // one a stage: rows, then inner
+  std::vector<std::string> results_;            // variables of the values of the row so far
+  std::vector<HeldLoad> kept_;                  // loads, with the arrays of registers
+  std::vector<int64_t> partials_;               // offsets in scratch
+  int64_t lane_extent_ = 1, tiles_ = 1, blocks_ = 1;
+  CodeWriter out_;
+  KernelCode code_;
+};
+
+}  // namespace
+
+Result<KernelCode> print_reduce_kernel(PrintContext& context, const ReducePlan& plan) {
+  return ReducePrinter(context, plan).run();
+}
+
+}  // namespace ke::cuda
