@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launcher in its room, with the driver played on the processor (tests/fake_cuda). What only a
+// The launcher in its room, with the driver played on the processor (tests/device). What only a
 // device can show is not shown here.
 #include <gtest/gtest.h>
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 
 import mmap
 import os
-import subprocess
 import sys
 import unittest
 
-SOURCE = os.environ["KE_SOURCE_DIR"]
-PYTHON = os.environ.get("KE_PYTHON", os.path.join(SOURCE, ".venv/bin/python"))
-
-try:
-    import torch
-except ImportError:  # the interpreter that runs the tests need not be the one with PyTorch
-    if "KE_AGAIN" not in os.environ and os.path.exists(PYTHON):
-        again = dict(os.environ, KE_AGAIN="1")
-        sys.exit(subprocess.call([PYTHON, os.path.abspath(__file__)], env=again))
-    sys.exit(77)
+from with_torch import SOURCE, torch
 
 sys.path.insert(0, os.path.join(SOURCE, "py", "kernelevolve"))
 from device_memory import DeviceMemoryError, DeviceTensorMemory, Driver  # noqa: E402
