@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/launcher/client.hpp"
+
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "os/cuda_api.hpp"
+#include "os/sandbox.hpp"
+#include "os/shared_memory.hpp"
+#include "os/socket.hpp"
+
+namespace ke::launcher {
+namespace {
+
+constexpr Nanoseconds kPatience = std::chrono::seconds(60);  // for work of our own alone
+constexpr int32_t kProcessesMax = 64;                        // a driver has threads
+
+std::string printable_only(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c >= ' ' && c <= '~' ? c : '?';
+  return out;
+}
+
+// The driver talks to the device through nodes, and finds it through the system's own folders.
+Result<os::Room> prepare_room(const Options& options) {
+  os::RoomOptions room;
+  room.paths = os::toolchain_paths();
+  for (const char* node : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}) {
+    room.paths.push_back({.host = node, .inside = {}, .writable = true, .optional = true});
+  }
+  room.paths.push_back({.host = fmt::format("/dev/nvidia{}", options.ordinal),
+                        .inside = {},
+                        .writable = true,
+                        .optional = true});
+  for (const char* folder : {"/sys/devices", "/sys/bus/pci", "/sys/module", "/usr/local/nvidia"}) {
+    room.paths.push_back({.host = folder, .inside = {}, .writable = false, .optional = true});
+  }
+  room.paths.push_back({.host = options.command.front(), .inside = {}, .writable = false});
+  for (const std::string& path : options.visible_paths) {
+    room.paths.push_back({.host = path, .inside = {}, .writable = false, .optional = true});
+  }
+  room.system_calls = os::SystemCalls::all;  // the program is ours; the driver's calls are its own
+  room.proc_whole = true;
+  room.processes_max = kProcessesMax;
+  return os::Room::prepare(room);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Launcher>> Launcher::start(const Options& options) {
+  KE_ASSERT(options.clock != nullptr && !options.command.empty());
+  const os::Room room = TRY(prepare_room(options));
+  auto [ours, theirs] = TRY(os::make_socket_pair(os::SocketKind::packets));
+  os::ProcessOptions process;
+  process.argv = options.command;
+  process.environment = os::minimal_environment();
+  process.descriptors = {{theirs.get(), kSocket}};
+  process.room = &room;
+  os::Child child = TRY(os::spawn(process).context("cannot start the launcher"));
+  theirs.reset();
+  std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(child), std::move(ours)));
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::open));
+  packet.put(options.ordinal);
+  const Outcome opened = TRY(launcher->command(packet.bytes(), {}, options.start_max));
+  if (const LaunchFailure* failure = failure_of(opened)) {
+    return Error{Errc::unavailable, failure->detail};
+  }
+  return launcher;
+}
+
+Result<Outcome> Launcher::bind(int64_t slot, std::span<const DeviceTensor> inputs,
+                               std::span<const DeviceTensor> outputs, bool inputs_writable) {
+  std::vector<std::pair<DeviceTensor, bool>> tensors;
+  for (const DeviceTensor& tensor : inputs) tensors.emplace_back(tensor, inputs_writable);
+  const auto input_count = static_cast<int64_t>(inputs.size());
+  for (const DeviceTensor& tensor : outputs) tensors.emplace_back(tensor, true);
+  const size_t limit = os::kDescriptorsPerMessageMax;
+  Outcome outcome;
+  for (size_t first = 0; first == 0 || first < tensors.size(); first += limit) {
+    const size_t end = std::min(tensors.size(), first + limit);
+    runner::Writer packet;
+    packet.put(static_cast<int64_t>(Command::bind));
+    packet.put(slot);
+    packet.put(int64_t{first == 0 ? 1 : 0});
+    std::vector<int> descriptors;
+    for (size_t i = first; i < end; ++i) {
+      const auto& [tensor, writable] = tensors[i];
+      packet.put(int64_t{static_cast<int64_t>(i) < input_count ? 0 : 1});
+      packet.put(int64_t{writable ? 1 : 0});
+      packet.put(tensor.offset);
+      packet.put(tensor.memory_bytes);
+      descriptors.push_back(tensor.fd);
+    }
+    outcome = TRY(command(packet.bytes(), descriptors, kPatience));
+    if (failure_of(outcome)) return outcome;
+  }
+  return outcome;
+}
+
+Result<Outcome> Launcher::load(std::string_view code, const target::LaunchPlan& plan) {
+  KE_ASSERT(!code.empty());
+  const os::SharedMemory memory = TRY(os::SharedMemory::create(static_cast<int64_t>(code.size())));
+  std::memcpy(memory.data(), code.data(), code.size());
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::load));
+  packet.put(plan.scratch_bytes);
+  packet.put(static_cast<int64_t>(plan.launches.size()));
+  for (const target::Launch& launch : plan.launches) {
+    packet.put(launch.kernel);
+    for (const int64_t extent : launch.grid) packet.put(extent);
+    for (const int64_t extent : launch.block) packet.put(extent);
+    packet.put(launch.shared_bytes);
+    std::vector<int64_t> arguments;
+    for (const target::LaunchArgument& argument : launch.arguments) {
+      arguments.push_back(static_cast<int64_t>(argument.kind));
+      arguments.push_back(argument.value);
+    }
+    packet.put(arguments);
+  }
+  packet.put(static_cast<int64_t>(code.size()));
+  const int descriptors[] = {memory.fd()};
+  return command(packet.bytes(), descriptors, kPatience);
+}
+
+Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& options,
+                              Nanoseconds timeout) {
+  KE_ASSERT(static_cast<int64_t>(slots.size()) <= kCallsPerBatchMax);
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::run));
+  packet.put(static_cast<int64_t>(options.mode));
+  packet.put(options.flush_bytes);
+  packet.put(std::vector<int64_t>(slots.begin(), slots.end()));
+  return command(packet.bytes(), {}, timeout);
+}
+
+Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> descriptors,
+                                  Nanoseconds timeout) {
+  if (!alive_) return Error{Errc::internal, "a dead launcher got a command"};
+  TRY(os::send_message(socket_.get(), packet, descriptors, kPatience)
+          .context("the launcher does not listen"));
+  auto answer = os::receive_message(socket_.get(), kPacketBytesMax, timeout);
+  if (!answer && answer.error().code == Errc::timed_out) {
+    end();
+    return Outcome(LaunchFailure{
+        Verdict::timed_out,
+        fmt::format("it was still running after {} ms", timeout.count() / 1'000'000), false});
+  }
+  if (!answer || !answer->has_value()) {
+    const os::ExitStatus status = process_.kill();
+    alive_ = false;
+    return Error{Errc::internal, "the launcher ended with " + status.to_string()};
+  }
+  const std::string& bytes = (*answer)->bytes;
+  const auto reply =
+      runner::reply_of<LauncherReply>(std::string_view(bytes).substr(0, sizeof(LauncherReply)));
+  if (!reply) return Error{Errc::internal, "the launcher's answer makes no sense"};
+  if (reply->ending != Ending::done) return failed(*reply);
+  const std::string_view rest = std::string_view(bytes).substr(sizeof(LauncherReply));
+  if (rest.empty()) return Outcome(std::vector<int64_t>());
+  runner::Reader reader(rest);
+  std::vector<int64_t> times = reader.integers();
+  if (!reader.ok()) return Error{Errc::internal, "the launcher's answer makes no sense"};
+  return Outcome(std::move(times));
+}
+
+Result<Outcome> Launcher::failed(const LauncherReply& reply) {
+  end();
+  const std::string text = printable_only(reply.text);
+  const auto failure = [](Verdict verdict, std::string detail) {
+    return Outcome(LaunchFailure{verdict, std::move(detail), false});
+  };
+  switch (reply.ending) {
+    case Ending::no_device:
+      return failure(Verdict::crashed, text);
+    case Ending::bad_code:
+      return failure(Verdict::compile_error, text);
+    case Ending::no_kernel:
+      return failure(Verdict::compile_error,
+                     fmt::format("a launch line names {}, which is no kernel of the source", text));
+    case Ending::bad_launch:
+      return failure(Verdict::crashed, text);
+    case Ending::no_memory:
+      return failure(Verdict::crashed, fmt::format("the device has no memory for it: {}", text));
+    case Ending::fault: {
+      const bool illegal = reply.code == os::cuda::kIllegalAddress;
+      return Outcome(
+          LaunchFailure{illegal ? Verdict::out_of_bounds : Verdict::crashed,
+                        illegal ? "it touched memory beyond its tensors, or wrote to an input"
+                                : fmt::format("the device stopped it: {}", text),
+                        illegal});
+    }
+    case Ending::done:
+    case Ending::misunderstood:
+      break;
+  }
+  return Error{Errc::internal, "the launcher and the judge misunderstand each other"};
+}
+
+void Launcher::end() {
+  (void)process_.kill();
+  socket_.reset();
+  alive_ = false;
+}
+
+}  // namespace ke::launcher

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The judge's side of a launcher: starts it in a locked room, hands it device memory and code, has
+// it launch, and turns whatever happens into data. A LaunchFailure is the candidate's; an Error is
+// ours. See runner/client.hpp for the same on the processor.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "domain/verdict.hpp"
+#include "eval/launcher/protocol.hpp"
+#include "os/clock.hpp"
+#include "os/process.hpp"
+#include "target/launch_plan.hpp"
+
+namespace ke::launcher {
+
+// Device memory to bind, exported as a descriptor, and where in it the data begins.
+struct DeviceTensor {
+  int fd = -1;
+  int64_t offset = 0;
+  int64_t memory_bytes = 0;  // of the whole allocation
+};
+
+struct LaunchFailure {
+  Verdict verdict = Verdict::crashed;
+  std::string detail;  // one sentence
+  // Set when the device reported an address that is not the kernel's to touch, or to write to:
+  // bound again with inputs that may be written, the same launch tells which.
+  bool illegal_address = false;
+};
+
+// By the device's own clock, in nanoseconds: of each call where caches were flushed, else of the
+// whole batch.
+using Outcome = std::variant<std::vector<int64_t>, LaunchFailure>;
+
+inline const LaunchFailure* failure_of(const Outcome& outcome) {
+  return std::get_if<LaunchFailure>(&outcome);
+}
+
+struct Options {
+  std::vector<std::string> command;  // a program that calls child_main()
+  int ordinal = 0;                   // which device
+  os::Clock* clock = nullptr;
+  Nanoseconds start_max = std::chrono::seconds(60);
+  // Beside the device's nodes: the driver, if it lies elsewhere.
+  std::vector<std::string> visible_paths = {};
+};
+
+// One launcher process. After a failure it is dead, and another one is started. Not thread-safe.
+class Launcher {
+ public:
+  // Errc::unavailable, in the driver's words, where there is no device.
+  static Result<std::unique_ptr<Launcher>> start(const Options& options);
+
+  // What its room enforces.
+  std::string protections() const { return process_.report().protections(); }
+
+  // Inputs are mapped for reading alone unless `inputs_writable`. Binding again replaces them.
+  Result<Outcome> bind(int64_t slot, std::span<const DeviceTensor> inputs,
+                       std::span<const DeviceTensor> outputs, bool inputs_writable = false);
+  // Replaces what was loaded before. Scratch memory is the launcher's, between unmapped space.
+  Result<Outcome> load(std::string_view code, const target::LaunchPlan& plan);
+  // Launches the plan once for each slot, in order.
+  Result<Outcome> run(std::span<const int64_t> slots, const RunOptions& options,
+                      Nanoseconds timeout);
+
+  bool alive() const { return alive_; }
+
+ private:
+  Launcher(Options options, os::Child process, os::FileDescriptor socket)
+      : options_(std::move(options)), process_(std::move(process)), socket_(std::move(socket)) {}
+  Result<Outcome> command(std::string_view packet, std::span<const int> descriptors,
+                          Nanoseconds timeout);
+  Result<Outcome> failed(const LauncherReply& reply);
+  void end();
+
+  Options options_;
+  os::Child process_;
+  os::FileDescriptor socket_;
+  bool alive_ = true;
+};
+
+}  // namespace ke::launcher
