@@ -2,12 +2,15 @@
 #include "app/doctor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "app/session.hpp"
 #include "base/json.hpp"
 #include "eval/profile.hpp"
 #include "oracle/zygote.hpp"
 #include "os/file_system.hpp"
+#include "os/perf_counters.hpp"
 #include "os/process.hpp"
 #include "os/sandbox.hpp"
 
@@ -80,6 +83,22 @@ DoctorItem tool_item(const char* program, const char* adds) {
   return {State::limited, program, fmt::format("not found; it would add {}", adds)};
 }
 
+// What `verify --profile` and models get to know of a kernel beside its time.
+DoctorItem counters_item() {
+  const os::PerfCounters counters = os::PerfCounters::open(getpid());
+  std::vector<std::string_view> missing;
+  std::string why;
+  for (const auto& [counter, reason] : counters.missing()) {
+    missing.push_back(enum_name(counter));
+    if (why.empty()) why = reason;
+  }
+  if (missing.empty()) {
+    return {State::works, "Counters", "cycles, instructions, misses, faults and switches"};
+  }
+  return {State::limited, "Counters",
+          fmt::format("without {}: {}", fmt::join(missing, ", "), why)};
+}
+
 }  // namespace
 
 Result<DoctorReport> examine_machine(const std::filesystem::path& cache, bool remeasure) {
@@ -96,6 +115,7 @@ Result<DoctorReport> examine_machine(const std::filesystem::path& cache, bool re
   }
   report.items.push_back(sandbox_item());
   report.items.push_back(zygote_item(cache));
+  report.items.push_back(counters_item());
   report.items.push_back(tool_item("c++", "torch.compile as a second baseline"));
   report.items.push_back(tool_item("objdump", "disassembly of kernels by hand"));
   report.usable = any_target && report.items.front().state == State::works;

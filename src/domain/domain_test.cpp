@@ -273,6 +273,20 @@ TEST(KernelProfileCodec, ComesBackWithWhatIsMissing) {
   EXPECT_FALSE(decode_kernel_profile(json));
 }
 
+TEST(KernelProfileCodec, NamesCountersOnlyWhereSomethingWasCounted) {
+  KernelProfile profile;
+  EXPECT_FALSE(encode(profile).contains("counters"));
+  profile.missing["spills"] = "objdump is not installed";
+  add({.per_call = {{"cycles", 2000}, {"instructions_per_cycle", 2.5}},
+       .missing = {{"llc_misses", "this processor does not count it"}}},
+      profile);
+  EXPECT_EQ(profile.missing.size(), 2u);
+  const Result<KernelProfile> back = decode_kernel_profile(encode(profile));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->counters, profile.counters);
+  EXPECT_EQ(back->missing, profile.missing);
+}
+
 TEST(Roofline, HasASideForBytesAndOneForOperations) {
   MachineProfile machine;
   machine.bandwidth_all = 1e10;

@@ -5,8 +5,9 @@
 
 namespace ke {
 
+// Profiles of kernels that were not run are written as they were before there were counters.
 Json encode(const KernelProfile& p) {
-  return Json{{"vector_instructions", or_null(p.vector_instructions)},
+  Json json{{"vector_instructions", or_null(p.vector_instructions)},
               {"scalar_instructions", or_null(p.scalar_instructions)},
               {"spills", or_null(p.spills)},
               {"cycles_per_iteration", or_null(p.cycles_per_iteration)},
@@ -15,6 +16,8 @@ Json encode(const KernelProfile& p) {
               {"hot_loop", p.hot_loop},
               {"compiler_remarks", p.compiler_remarks},
               {"missing", p.missing}};
+  if (!p.counters.empty()) json["counters"] = p.counters;
+  return json;
 }
 
 Result<KernelProfile> decode_kernel_profile(const Json& json) {
@@ -28,9 +31,15 @@ Result<KernelProfile> decode_kernel_profile(const Json& json) {
   p.function = TRY(fields.get<std::string>("function"));
   p.hot_loop = TRY(fields.get<std::vector<std::string>>("hot_loop"));
   p.compiler_remarks = TRY(fields.get<std::vector<std::string>>("compiler_remarks"));
+  p.counters = TRY((fields.get_or<std::map<std::string, double>>("counters", {})));
   p.missing = TRY((fields.get<std::map<std::string, std::string>>("missing")));
   TRY(fields.finish());
   return p;
+}
+
+void add(EventCounts counts, KernelProfile& profile) {
+  profile.counters = std::move(counts.per_call);
+  profile.missing.merge(counts.missing);
 }
 
 }  // namespace ke

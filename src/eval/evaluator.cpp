@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "base/assert.hpp"
@@ -16,6 +17,7 @@
 #include "eval/admission.hpp"
 #include "eval/build.hpp"
 #include "eval/correctness.hpp"
+#include "eval/event_counts.hpp"
 #include "eval/floor.hpp"
 #include "eval/kernel_profiler.hpp"
 #include "eval/timing.hpp"
@@ -43,6 +45,7 @@ class Judge final : public Evaluator {
     return profile_kernel({options_.target, options_.limits, lock_.get()}, source);
   }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
+  Result<EventCounts> count_events(const std::string& source) override;
   Result<std::vector<std::string>> admission_flags() override;
   int64_t floor_ns() const override {
     return physical_floor_ns(problem(), options_.machine, sets_.cold());
@@ -63,6 +66,7 @@ class Judge final : public Evaluator {
   EvaluatorOptions options_;
   std::unique_ptr<TimingLock> lock_;
   Builder builder_;
+  std::mutex running_;  // held while a runner runs: guards what follows
   SetStore sets_;
   bool sets_unseen_ = true;  // by every candidate that was not being confirmed
   Baselines baselines_;
@@ -150,6 +154,7 @@ std::vector<int> Judge::sets_to_check(Effort effort) const {
 
 Result<Evaluation> Judge::judge(const Artifact& artifact, const JudgeOptions& options) {
   if (artifact.failure) return *artifact.failure;
+  const std::lock_guard running(running_);
   const Nanoseconds start = options_.clock->now();
   Evaluation evaluation;
   evaluation.build_ms = artifact.build_ms;
@@ -248,6 +253,19 @@ Result<void> Judge::time(runner::Runner& runner, int library_fd, const JudgeOpti
   if (timed.too_small) evaluation.flags.push_back("too_small");
   if (timed.drifted) evaluation.flags.push_back("drift");
   return {};
+}
+
+// Its misses are to be its own: nothing else of ours runs meanwhile.
+Result<EventCounts> Judge::count_events(const std::string& source) {
+  const Artifact artifact = TRY(builder_.build(source));
+  if (artifact.failure) return Error{Errc::unavailable, "a source that does not build cannot run"};
+  const os::FileDescriptor library = TRY(library_for_room(artifact.built_path));
+  const std::lock_guard running(running_);
+  TRY(start_host());
+  const TimingLock::Turn turn = TRY(lock_->take_turn());
+  const TimingLock::Held held = lock_->hold();
+  return ke::count_events(*host_, sets_, problem(), library.get(),
+                          call_max({.effort = Effort::full}));
 }
 
 Result<std::vector<std::string>> Judge::admission_flags() {

@@ -3,8 +3,8 @@
 // The judge: builds a candidate, runs it in a locked room, compares with the truth, times it
 // against the baselines. See README.md of this folder for the order of the checks.
 //
-// Threads: build() may be called from many threads; judge() from one at a time. While judge()
-// times, running builds are frozen (TimingLock).
+// Threads: build() may be called from many threads; judge() from one at a time, and beside it
+// count_events(), which waits for it. While judge() times, running builds are frozen (TimingLock).
 #pragma once
 
 #include <filesystem>
@@ -58,6 +58,12 @@ class Evaluator {
   // are none, refused when the source asks for what it may not. Threads as build().
   virtual Result<KernelProfile> profile(const std::string& /*source*/) {
     return Error{Errc::unavailable, "this judge has no tools that look at kernels"};
+  }
+
+  // Runs a source that judge() has accepted some more, and says what the machine counted meanwhile.
+  // Never for a verdict or a time. Errc::unavailable when this judge cannot.
+  virtual Result<EventCounts> count_events(const std::string& /*source*/) {
+    return Error{Errc::unavailable, "this judge counts no events"};
   }
 
   // Admission (D3): flags found by screening the problem with decoys. Done once, by the first call.

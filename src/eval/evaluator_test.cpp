@@ -71,6 +71,40 @@ TEST(Judge, RefusesATimeInWhichTheMachineCannotMoveTheBytes) {
   EXPECT_FALSE(evaluation.measurement.has_value());
 }
 
+// A kernel whose calls touch pages that were never touched before: the kernel's counter must see
+// them, also where they are touched by the threads that the runner starts when it loads.
+TEST(Judge, CountsTheEventsOfOneCall) {
+  constexpr int kPages = 40;
+  const std::string touch =
+      "#include <sys/mman.h>\nstatic void touch(int64_t, void*) {\n  const size_t bytes = " +
+      std::to_string(kPages) +
+      " * 4096;\n  char* p = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, "
+      "MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));\n  madvise(p, bytes, MADV_NOHUGEPAGE);\n  for "
+      "(size_t i = 0; i < bytes; i += 4096) static_cast<volatile char*>(p)[i] = 1;\n  munmap(p, "
+      "bytes);\n}\nextern \"C\" int ke_launch(const ke_tensor*, int32_t, ke_tensor*, int32_t, "
+      "ke_context* c) {\n  c->parallel_for(c->pool, 8, touch, nullptr);\n  return 0;\n}\n";
+  JudgeBench bench;
+  const Result<EventCounts> counts =
+      bench.evaluator().count_events("#include <kernelevolve/kernel.h>\n" + touch);
+  ASSERT_TRUE(counts) << counts.error().to_string();
+  if (counts->missing.contains("page_faults")) GTEST_SKIP() << counts->missing.at("page_faults");
+  EXPECT_GE(counts->per_call.at("page_faults"), 8 * kPages);
+  EXPECT_LT(counts->per_call.at("page_faults"), 8 * kPages + kPages);
+  EXPECT_GT(counts->per_call.at("task_clock_ns"), 0);
+  EXPECT_NE(counts->per_call.contains("cycles"), counts->missing.contains("hardware_counters"));
+}
+
+TEST(Judge, AKernelThatFailsWhileItIsCountedHasNoCounts) {
+  JudgeBench bench;
+  const Result<EventCounts> counts = bench.evaluator().count_events(
+      "#include <kernelevolve/kernel.h>\nextern \"C\" int ke_launch(const ke_tensor*, int32_t, "
+      "ke_tensor*, int32_t, ke_context*) { return 3; }\n");
+  ASSERT_TRUE(counts) << counts.error().to_string();
+  EXPECT_TRUE(counts->per_call.empty());
+  EXPECT_NE(counts->missing.at("counters").find("returned 3"), std::string::npos);
+  EXPECT_FALSE(bench.evaluator().count_events("this is no C++\n"));
+}
+
 // What is subtracted was timed in a bad moment: the kernel then seems to take no time at all.
 TEST(Timing, MeasuresAnewBeforeItCallsATimeImpossible) {
   JudgeBench bench;

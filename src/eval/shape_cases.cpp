@@ -34,6 +34,9 @@ class CaseEvaluator final : public Evaluator {
     const std::shared_lock building(building_);
     return cases_.front().judge->profile(source);
   }
+  Result<EventCounts> count_events(const std::string& source) override {
+    return cases_.front().judge->count_events(source);
+  }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
   Result<std::vector<std::string>> admission_flags() override;
   int64_t floor_ns() const override;

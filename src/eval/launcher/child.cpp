@@ -48,9 +48,9 @@ struct Call {
   const Launch* launch;
 };
 
-class Launcher {
+class CommandedDevice {
  public:
-  explicit Launcher(std::string library) : library_(std::move(library)) {}
+  explicit CommandedDevice(std::string library) : library_(std::move(library)) {}
 
   int serve() {
     const auto ever = std::chrono::hours(24 * 30);
@@ -328,6 +328,6 @@ class Launcher {
 
 }  // namespace
 
-int child_main(const std::string& library) { return Launcher(library).serve(); }
+int child_main(const std::string& library) { return CommandedDevice(library).serve(); }
 
 }  // namespace ke::launcher

@@ -19,6 +19,7 @@
 #include "domain/verdict.hpp"
 #include "eval/runner/protocol.hpp"
 #include "os/clock.hpp"
+#include "os/perf_counters.hpp"
 #include "os/process.hpp"
 
 namespace ke::runner {
@@ -64,6 +65,9 @@ class Runner {
   // Names of the files whose code it has mapped, without folders: the libraries it has loaded.
   // Code in memory files, such as the kernel itself, is left out.
   std::set<std::string> code_files() const;
+
+  // To be opened before load(): threads that it has already are not counted.
+  os::PerfCounters counters() const { return os::PerfCounters::open(static_cast<pid_t>(pid_)); }
 
   // Stops every thread and returns when none runs any more; resume() continues them.
   Result<void> stop();

@@ -104,6 +104,32 @@ void describe_failure(const Evaluation& evaluation, std::vector<std::string>& ev
   }
 }
 
+// What the processor counted. The system's events (faults, switches) tell more of the machine.
+void describe_counters(const std::map<std::string, double>& counters,
+                       std::vector<std::string>& evidence) {
+  const auto of = [&](const char* name) -> std::optional<double> {
+    const auto found = counters.find(name);
+    return found == counters.end() ? std::nullopt : std::optional(found->second);
+  };
+  if (const auto rate = of("instructions_per_cycle")) {
+    evidence.push_back(fmt::format("It ran at {:.2f} instructions a cycle.", *rate));
+  }
+  std::string misses;
+  const std::pair<const char*, const char*> kinds[] = {
+      {"l1d_misses_per_kiloinstruction", "first-level cache"},
+      {"llc_misses_per_kiloinstruction", "last-level cache"},
+      {"dtlb_misses_per_kiloinstruction", "data TLB"},
+      {"branch_misses_per_kiloinstruction", "branch predictor"}};
+  for (const auto& [name, unit] : kinds) {
+    const auto rate = of(name);
+    if (!rate) continue;
+    misses += fmt::format("{}{:.3g} of the {}", misses.empty() ? "" : ", ", *rate, unit);
+  }
+  if (!misses.empty()) {
+    evidence.push_back(fmt::format("Misses in a thousand instructions: {}.", misses));
+  }
+}
+
 void describe_profile(const KernelProfile& profile, std::vector<std::string>& evidence) {
   if (profile.vector_instructions && profile.scalar_instructions) {
     evidence.push_back(
@@ -120,6 +146,7 @@ void describe_profile(const KernelProfile& profile, std::vector<std::string>& ev
         fmt::format("A static model gives the hot loop {:.1f} cycles an iteration{}.",
                     *profile.cycles_per_iteration, limit));
   }
+  describe_counters(profile.counters, evidence);
   for (const auto& [metric, reason] : profile.missing) {
     evidence.push_back(fmt::format("Not known: {} ({}).", one_line(metric, 60),
                                    one_line(reason, 160)));

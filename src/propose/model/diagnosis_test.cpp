@@ -199,6 +199,21 @@ TEST_F(Diagnoses, ProfilesAreTakenAsFactsWhenThereAreAny) {
   EXPECT_TRUE(any_has(diagnosis.evidence, "cycles_per_iteration (there is no llvm-mca)"));
 }
 
+TEST_F(Diagnoses, TellWhatTheProcessorCountedAndNothingWhereItCountedNothing) {
+  const NodeId node = add({.evaluation = accepted(1.5)});
+  profile_ = KernelProfile{};
+  const size_t before = diagnose(context(NodeKind::mutate, {node}))->evidence.size();
+  profile_->counters = {{"page_faults", 3}, {"task_clock_ns", 1e6}};
+  EXPECT_EQ(diagnose(context(NodeKind::mutate, {node}))->evidence.size(), before);
+  profile_->counters = {{"instructions_per_cycle", 0.5},
+                        {"l1d_misses_per_kiloinstruction", 62.5},
+                        {"dtlb_misses_per_kiloinstruction", 0}};
+  const Diagnosis diagnosis = *diagnose(context(NodeKind::mutate, {node}));
+  EXPECT_TRUE(any_has(diagnosis.evidence, "0.50 instructions a cycle"));
+  EXPECT_TRUE(any_has(diagnosis.evidence,
+                      "instructions: 62.5 of the first-level cache, 0 of the data TLB."));
+}
+
 TEST_F(Diagnoses, ComparesWithTheBaseline) {
   const NodeId behind = add({.evaluation = accepted(0.8)});
   const NodeId tie = add({.evaluation = accepted(0.99, 100'000, 0.05, {"tie"})});

@@ -74,7 +74,7 @@ Result<std::vector<Found>> decode_found(const Json& json);
 class GroundSource {
  public:
   virtual ~GroundSource() = default;
-  // Nothing when this target's kernels cannot be profiled.
+  // Of an accepted node. Nothing when this target's kernels cannot be profiled.
   virtual Result<std::optional<KernelProfile>> profile(const NodeRow& node) = 0;
   // Best first, at most so many tokens in all.
   virtual Result<std::vector<PromptDocument>> documents(const ProposalContext& context,
