@@ -27,14 +27,17 @@ std::vector<std::string> operations_of(const Problem& problem) {
 
 class WorkspaceGround final : public GroundSource {
  public:
-  WorkspaceGround(const std::filesystem::path& workspace, std::string target, Evaluator* evaluator)
-      : library_(load_knowledge(workspace)), target_(std::move(target)), evaluator_(evaluator) {}
+  WorkspaceGround(const std::filesystem::path& workspace, std::string target, Evaluator* evaluator,
+                  std::unique_ptr<knowledge::Vectorizer> vectorizer)
+      : library_(load_knowledge(workspace), std::move(vectorizer)),
+        target_(std::move(target)),
+        evaluator_(evaluator) {}
 
   Result<std::optional<KernelProfile>> profile(const NodeRow& node) override {
     if (evaluator_ == nullptr) return std::optional<KernelProfile>();
     const auto known = profiles_.find(node.id);
     if (known != profiles_.end()) return known->second;
-    Result<KernelProfile> taken = evaluator_->profile(node.source);
+    Result<KernelProfile> taken = profile_accepted(*evaluator_, node.source);
     std::optional<KernelProfile> profile;
     if (taken) {
       profile = std::move(*taken);
@@ -109,8 +112,10 @@ class WorkspaceGround final : public GroundSource {
 }  // namespace
 
 std::unique_ptr<GroundSource> workspace_ground(const std::filesystem::path& workspace,
-                                               std::string target, Evaluator* evaluator) {
-  return std::make_unique<WorkspaceGround>(workspace, std::move(target), evaluator);
+                                               std::string target, Evaluator* evaluator,
+                                               std::unique_ptr<knowledge::Vectorizer> vectorizer) {
+  return std::make_unique<WorkspaceGround>(workspace, std::move(target), evaluator,
+                                           std::move(vectorizer));
 }
 
 }  // namespace ke::app

@@ -4,12 +4,15 @@
 // them.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include "base/events.hpp"
 #include "base/result.hpp"
 #include "domain/limits.hpp"
+#include "knowledge/vectors.hpp"
 #include "llm/budget.hpp"
+#include "llm/embedder.hpp"
 #include "llm/environment.hpp"
 #include "os/clock.hpp"
 #include "os/http.hpp"
@@ -26,6 +29,9 @@ class ModelSet {
   static Result<std::unique_ptr<ModelSet>> open(const ModelOptions& options,
                                                 const ModelSpending& spent = {});
 
+  // For the documents of prompts, paid from the run's budget; null when no embeddings were named.
+  // Owned by what is drawn on.
+  std::unique_ptr<knowledge::Vectorizer> take_vectorizer(const std::filesystem::path& workspace);
   // Where prompts take profiles and documents from. To be called before tasks().
   void draw_on(std::unique_ptr<GroundSource> ground);
 
@@ -41,6 +47,7 @@ class ModelSet {
   llm::Environment environment_;
   std::unique_ptr<os::HttpClient> http_;
   llm::LlmBudget budget_;
+  std::unique_ptr<llm::Embedder> embedder_;
   std::unique_ptr<GroundSource> ground_;
   std::unique_ptr<ModelTasks> tasks_;
   std::unique_ptr<Asker> asker_;  // last: its threads use everything above

@@ -8,6 +8,7 @@
 #include "app/distill.hpp"
 #include "app/ground.hpp"
 #include "app/knowledge.hpp"
+#include "app/tools.hpp"
 #include "base/json.hpp"
 #include "domain/limits.hpp"
 #include "os/file_system.hpp"
@@ -42,7 +43,8 @@ Result<std::string> write_best(Session& session, NodeId best, const std::string&
 void give_ground(ModelSet* models, Session& session, const Workspace& workspace) {
   if (models == nullptr) return;
   models->draw_on(
-      workspace_ground(workspace.folder(), session.target_name(), &session.evaluator()));
+      workspace_ground(workspace.folder(), session.target_name(), &session.evaluator(),
+                       models->take_vectorizer(workspace.folder())));
 }
 
 Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
@@ -248,6 +250,9 @@ Result<JudgeReport> judge(const JudgeRequest& request, Workspace& workspace, Eve
   report.floor_ns = evaluator.floor_ns();
   report.evaluation =
       artifact.failure ? *artifact.failure : TRY(evaluator.judge(artifact, options));
+  if (request.profile && report.evaluation.verdict == Verdict::accepted) {
+    report.profile = TRY(profile_accepted(evaluator, source));
+  }
   report.wall_s = seconds_since(clock, start);
   return report;
 }
@@ -273,6 +278,7 @@ Json encode(const JudgeReport& report) {
   json["diagnostics"] = report.evaluation.diagnostics;
   json["protections"] = report.evaluation.protections;
   json["evaluation"] = encode(report.evaluation);
+  if (report.profile) json["profile"] = encode(*report.profile);
   for (const char* key : {"node", "run", "steps", "seed", "ended"}) json.erase(key);
   return json;
 }

@@ -3,6 +3,7 @@
 // The main jobs on one problem: search for a kernel, go on with a run, judge a kernel at hand.
 #pragma once
 
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "base/events.hpp"
 #include "base/result.hpp"
 #include "domain/evaluation.hpp"
+#include "domain/kernel_profile.hpp"
 #include "search/search.hpp"
 
 namespace ke::app {
@@ -38,6 +40,7 @@ struct JudgeReport {
   std::string kernel_path;
   std::string precision;
   Evaluation evaluation;
+  std::optional<KernelProfile> profile;  // of an accepted kernel, when asked for
   int64_t floor_ns = 0;
   double wall_s = 0;
 };
@@ -46,6 +49,7 @@ struct JudgeRequest {
   SessionOptions session;
   std::string kernel_path;
   bool measure = false;  // bench
+  bool profile = false;
 };
 
 Result<JudgeReport> judge(const JudgeRequest& request, Workspace& workspace, EventSink& events);

@@ -37,18 +37,22 @@ std::string metric(const KernelProfile& profile, const char* name, const std::op
                      reason == profile.missing.end() ? "" : reason->second);
 }
 
-std::string text_of(const KernelProfile& profile) {
-  std::string text = "Of the hot loop:\n";
-  text += metric(profile, "vector_instructions", profile.vector_instructions);
-  text += metric(profile, "scalar_instructions", profile.scalar_instructions);
-  text += metric(profile, "spills", profile.spills);
-  text += metric(profile, "cycles_per_iteration", profile.cycles_per_iteration);
-  text += metric(profile, "bottleneck", profile.bottleneck);
-  if (!profile.hot_loop.empty()) text += fmt::format("\nIt is in {}:\n", profile.function);
-  for (const std::string& line : profile.hot_loop) text += line + "\n";
-  if (!profile.compiler_remarks.empty()) text += "\nThe compiler's remarks:\n";
-  for (const std::string& line : profile.compiler_remarks) text += line + "\n";
-  return model::without_paths(text);
+// What was counted, and why the rest was not.
+std::string counters_text(const KernelProfile& profile) {
+  if (profile.missing.contains("counters")) {
+    return metric(profile, "counters", std::optional<double>());
+  }
+  if (profile.counters.empty()) return {};
+  std::string text = "\nCounted while it ran, for one call:\n";
+  for (const auto& [name, count] : profile.counters) {
+    text += fmt::format("{}: {:.6g}\n", name, count);
+  }
+  for (const char* name : {"hardware_counters", "cycles", "instructions", "branch_misses",
+                           "l1d_misses", "llc_misses", "dtlb_misses", "page_faults",
+                           "context_switches", "cpu_migrations", "task_clock_ns"}) {
+    if (profile.missing.contains(name)) text += metric(profile, name, std::optional<double>());
+  }
+  return text;
 }
 
 std::string title_of(const Document& document) {
@@ -60,7 +64,7 @@ Result<std::string> search_text(Library& library, const std::string& target,
   const knowledge::Query query{
       .text = words, .targets = {target}, .bound = std::nullopt, .limit = kHitsMax};
   std::string text;
-  for (const knowledge::Hit& hit : TRY(library.search(query))) {
+  for (const knowledge::Hit& hit : TRY(library.find(query))) {
     text += fmt::format("{}  {}\n", title_of(*hit.document), hit.snippet);
   }
   return text.empty() ? kNothing : text;
@@ -101,6 +105,32 @@ std::string read_text(const Library& library, const std::string& path) {
 }
 
 }  // namespace
+
+std::string text_of(const KernelProfile& profile) {
+  std::string text = "Of the hot loop:\n";
+  text += metric(profile, "vector_instructions", profile.vector_instructions);
+  text += metric(profile, "scalar_instructions", profile.scalar_instructions);
+  text += metric(profile, "spills", profile.spills);
+  text += metric(profile, "cycles_per_iteration", profile.cycles_per_iteration);
+  text += metric(profile, "bottleneck", profile.bottleneck);
+  text += counters_text(profile);
+  if (!profile.hot_loop.empty()) text += fmt::format("\nIt is in {}:\n", profile.function);
+  for (const std::string& line : profile.hot_loop) text += line + "\n";
+  if (!profile.compiler_remarks.empty()) text += "\nThe compiler's remarks:\n";
+  for (const std::string& line : profile.compiler_remarks) text += line + "\n";
+  return model::without_paths(text);
+}
+
+Result<KernelProfile> profile_accepted(Evaluator& evaluator, const std::string& source) {
+  KernelProfile profile = TRY(evaluator.profile(source));
+  Result<EventCounts> counts = evaluator.count_events(source);
+  if (counts) {
+    add(std::move(*counts), profile);
+  } else if (counts.error().code != Errc::unavailable) {
+    return counts.error();
+  }
+  return profile;
+}
 
 Result<std::string> compile_text(Evaluator& evaluator, const std::string& source) {
   std::string failure = TRY(build_failure(evaluator, source));

@@ -17,6 +17,10 @@ namespace ke::app {
 Result<std::string> compile_text(Evaluator& evaluator, const std::string& source);
 Result<std::string> profile_text(Evaluator& evaluator, const std::string& source);
 
+// What tools see in a source that the judge has accepted, and what is counted while it runs.
+Result<KernelProfile> profile_accepted(Evaluator& evaluator, const std::string& source);
+std::string text_of(const KernelProfile& profile);
+
 // search, find and read in the documents that searches may find: no skill that waits for a review.
 Result<std::string> knowledge_text(knowledge::Library& library, const std::string& target,
                                    const llm::ToolCall& call);

@@ -21,12 +21,14 @@ class ToldEvaluator final : public Evaluator {
     return Evaluation{};
   }
   Result<KernelProfile> profile(const std::string&) override { return seen; }
+  Result<EventCounts> count_events(const std::string&) override { return counts; }
   Result<std::vector<std::string>> admission_flags() override { return std::vector<std::string>(); }
   int64_t floor_ns() const override { return 0; }
 
   std::optional<Error> broken;
   std::optional<Evaluation> failure;
   Result<KernelProfile> seen = KernelProfile{};
+  Result<EventCounts> counts = EventCounts{.per_call = {{"cycles", 12345.0}}, .missing = {}};
 };
 
 TEST(Tools, CompilingSaysTheVerdictAndWhatTheCompilerSaid) {
@@ -62,6 +64,21 @@ TEST(Tools, AProfileIsLinesAndSaysWhatIsUnknownAndWhy) {
             "It compiles, but it cannot be looked into: there are no tools.\n");
   evaluator.seen = Error{Errc::internal, "a pipe broke"};
   EXPECT_FALSE(profile_text(evaluator, "x"));
+}
+
+// A model asks about sources that nobody has judged; only accepted ones are run to be counted.
+TEST(Tools, AreCountedWhenAcceptedAlone) {
+  ToldEvaluator evaluator;
+  EXPECT_EQ(profile_text(evaluator, "x")->find("Counted"), std::string::npos);
+  evaluator.counts->missing = {{"hardware_counters", "a virtual machine"}};
+  const std::string text = text_of(*profile_accepted(evaluator, "x"));
+  EXPECT_NE(text.find("Counted while it ran, for one call:\ncycles: 12345\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("hardware_counters: unknown, a virtual machine\n"), std::string::npos);
+  evaluator.counts = Error{Errc::unavailable, "this judge counts no events"};
+  EXPECT_TRUE(profile_accepted(evaluator, "x")->counters.empty());
+  evaluator.counts = Error{Errc::internal, "a pipe broke"};
+  EXPECT_FALSE(profile_accepted(evaluator, "x"));
 }
 
 class KnowledgeTools : public testing::Test {

@@ -72,6 +72,12 @@ void add_judge_options(CLI::App& command, JudgeArguments& judge) {
   command.add_flag("--json", judge.json, "print one JSON object to stdout");
 }
 
+void add_embeddings_option(CLI::App& command, std::string& embeddings) {
+  command.add_option("--embeddings", embeddings,
+                     "a model that finds documents by meaning as well as by words: openai:NAME; "
+                     "endpoint and key as for --model");
+}
+
 void add_search_options(CLI::App& command, SearchArguments& search) {
   command.add_option("--steps", search.steps, "candidates to evaluate at most")
       ->check(CLI::Range(1, 1'000'000))
@@ -123,6 +129,12 @@ void add_model_options(CLI::App& command, SearchArguments& search) {
   command.add_option("--budget-calls", search.budget_calls, "calls of models at most")
       ->check(CLI::PositiveNumber);
   command.add_option("--prices", search.prices, "JSON file with the prices of models");
+  add_embeddings_option(command, search.embeddings);
+}
+
+void add_profile_option(CLI::App& command, bool& profile) {
+  command.add_flag("--profile", profile,
+                   "also say what tools see in an accepted kernel, and what is counted as it runs");
 }
 
 void add_problem_commands(Parser& parser) {
@@ -139,12 +151,14 @@ void add_problem_commands(Parser& parser) {
       parser.app.add_subcommand("verify", "judge one kernel: 0 accepted, 1 rejected, 2 could not");
   verify->add_option("problem", parser.verify.problem, "PyTorch file")->required();
   verify->add_option("kernel", parser.verify.kernel, "kernel source")->required();
+  add_profile_option(*verify, parser.verify.profile);
   add_judge_options(*verify, parser.verify.judge);
 
   CLI::App* bench = parser.app.add_subcommand(
       "bench", "time an accepted kernel against eager PyTorch and torch.compile");
   bench->add_option("problem", parser.bench.problem, "PyTorch file")->required();
   bench->add_option("kernel", parser.bench.kernel, "kernel source")->required();
+  add_profile_option(*bench, parser.bench.profile);
   add_judge_options(*bench, parser.bench.judge);
 
   CLI::App* resume =
@@ -235,6 +249,7 @@ void add_knowledge_commands(Parser& parser) {
   search->add_option("--limit", arguments.limit, "results at most")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_embeddings_option(*search, arguments.embeddings);
   CLI::App* show = add("show", "one document", KnowledgeArguments::What::show);
   show->add_option("path", arguments.text, "as search prints it; index.md lists all")->required();
   CLI::App* file = add("add", "check a document and copy it into the workspace",
@@ -282,6 +297,7 @@ void add_agent_command(Parser& parser) {
   CLI::App* mcp = parser.app.add_subcommand(
       "mcp", "serve a coding agent: the Model Context Protocol on standard input and output");
   add_session_options(*mcp, parser.mcp.judge);
+  add_embeddings_option(*mcp, parser.mcp.embeddings);
 }
 
 void add_machine_commands(Parser& parser) {

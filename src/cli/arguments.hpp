@@ -44,6 +44,7 @@ struct SearchArguments {
   std::optional<int64_t> budget_calls;
   std::optional<double> budget_usd;
   std::string prices;
+  std::string embeddings;
 };
 
 struct OptimizeArguments {
@@ -56,11 +57,13 @@ struct VerifyArguments {
   JudgeArguments judge;
   std::string problem;
   std::string kernel;
+  bool profile = false;
 };
 struct BenchArguments {
   JudgeArguments judge;
   std::string problem;
   std::string kernel;
+  bool profile = false;
 };
 struct SuiteRunArguments {
   JudgeArguments judge;
@@ -102,6 +105,7 @@ struct KnowledgeArguments {
   std::string mode = "words";
   std::string target;
   std::string bound;
+  std::string embeddings;
   int64_t limit = 8;
   std::string accept;
   std::string reject;
@@ -126,6 +130,7 @@ struct MailboxArguments {
 };
 struct McpArguments {
   JudgeArguments judge;
+  std::string embeddings;
 };
 struct TargetsArguments {};
 struct DoctorArguments {

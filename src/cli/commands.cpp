@@ -30,15 +30,18 @@ int show(const app::OptimizeReport& report, bool json) {
   return report.node != 0 ? kDone : kNotAccepted;
 }
 
-Result<int> judge_kernel(const JudgeArguments& arguments, const std::string& problem,
-                         const std::string& kernel, bool measure, const Environment& environment) {
+// `verify` and `bench`.
+template <class Arguments>
+Result<int> judge_kernel(const Arguments& arguments, bool measure,
+                         const Environment& environment) {
   app::JudgeRequest request;
-  request.session = TRY(session_options(arguments, problem));
-  request.kernel_path = kernel;
+  request.session = TRY(session_options(arguments.judge, arguments.problem));
+  request.kernel_path = arguments.kernel;
   request.measure = measure;
-  Workspace workspace = TRY(Workspace::open(arguments.workspace, Access::write));
+  request.profile = arguments.profile;
+  Workspace workspace = TRY(Workspace::open(arguments.judge.workspace, Access::write));
   const app::JudgeReport report = TRY(app::judge(request, workspace, environment.events));
-  print(arguments.json ? dump_json(encode(report)) + "\n" : judge_text(report));
+  print(arguments.judge.json ? dump_json(encode(report)) + "\n" : judge_text(report));
   return report.evaluation.verdict == Verdict::accepted ? kDone : kNotAccepted;
 }
 
@@ -69,11 +72,11 @@ Result<int> run_command(const OptimizeArguments& arguments, const Environment& e
 }
 
 Result<int> run_command(const VerifyArguments& arguments, const Environment& environment) {
-  return judge_kernel(arguments.judge, arguments.problem, arguments.kernel, false, environment);
+  return judge_kernel(arguments, false, environment);
 }
 
 Result<int> run_command(const BenchArguments& arguments, const Environment& environment) {
-  return judge_kernel(arguments.judge, arguments.problem, arguments.kernel, true, environment);
+  return judge_kernel(arguments, true, environment);
 }
 
 Result<int> run_command(const SuiteRunArguments& arguments, const Environment& environment) {

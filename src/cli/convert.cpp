@@ -124,7 +124,12 @@ Result<SearchOptions> search_options(const SearchArguments& arguments) {
                     .calls_max = arguments.budget_calls,
                     .usd_max = arguments.budget_usd,
                     .prices = {},
-                    .sub_agents = *sub_agents};
+                    .sub_agents = *sub_agents,
+                    .embeddings = arguments.embeddings};
+  if (!arguments.embeddings.empty() && arguments.models.empty()) {
+    return Error{Errc::invalid, "--embeddings finds documents for models; name one with --model, "
+                                "as in --model openai:NAME."};
+  }
   if (!arguments.prices.empty()) {
     options.models.prices = std::filesystem::absolute(arguments.prices).string();
   }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "app/embeddings.hpp"
 #include "app/knowledge.hpp"
 #include "base/json.hpp"
 #include "cli/commands.hpp"
@@ -21,12 +22,13 @@ constexpr int kSuccess = 0;
 constexpr int kNothingFound = 1;
 
 // Documents that could not be read are said on stderr; everything else goes on.
-Library open_library(const KnowledgeArguments& arguments) {
+Library open_library(const KnowledgeArguments& arguments,
+                     std::unique_ptr<knowledge::Vectorizer> vectorizer = nullptr) {
   knowledge::Catalogue catalogue = app::load_knowledge(arguments.workspace);
   for (const std::string& warning : catalogue.warnings()) {
     fmt::print(stderr, "skipped: {}\n", warning);
   }
-  return Library(std::move(catalogue));
+  return Library(std::move(catalogue), std::move(vectorizer));
 }
 
 template <class Found>
@@ -42,8 +44,12 @@ int show_found(const std::vector<Found>& found, bool json,
   return found.empty() ? kNothingFound : kSuccess;
 }
 
-Result<int> search(const KnowledgeArguments& arguments) {
-  Library library = open_library(arguments);
+Result<int> search(const KnowledgeArguments& arguments, EventSink& events) {
+  if (!arguments.embeddings.empty() && arguments.mode != "words") {
+    return Error{Errc::invalid, "--embeddings finds by meaning and --in exactly; leave out one."};
+  }
+  Library library = open_library(
+      arguments, TRY(app::open_vectorizer(arguments.embeddings, arguments.workspace, events)));
   const std::string& text = arguments.text;
   if (arguments.mode == "text") {
     return show_found(library.find_text(text, arguments.limit), arguments.json, app::lines_text);
@@ -62,7 +68,7 @@ Result<int> search(const KnowledgeArguments& arguments) {
                            .targets = split_commas(arguments.target),
                            .bound = parse_enum<knowledge::Bound>(arguments.bound),
                            .limit = arguments.limit};
-    hits = TRY(library.search(query));
+    hits = TRY(library.find(query));
   }
   return show_found(hits, arguments.json, app::hits_text);
 }
@@ -112,10 +118,10 @@ Result<int> review(const KnowledgeArguments& arguments) {
 
 }  // namespace
 
-Result<int> run_command(const KnowledgeArguments& arguments, const Environment&) {
+Result<int> run_command(const KnowledgeArguments& arguments, const Environment& environment) {
   switch (arguments.what) {
     case What::search:
-      return search(arguments);
+      return search(arguments, environment.events);
     case What::show:
       return show(arguments);
     case What::add:

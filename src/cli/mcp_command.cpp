@@ -3,6 +3,7 @@
 // `kernelevolve mcp`: standard output belongs to the protocol; everything else goes to stderr.
 #include <unistd.h>
 
+#include "app/embeddings.hpp"
 #include "app/workbench.hpp"
 #include "cli/commands.hpp"
 #include "cli/convert.hpp"
@@ -20,7 +21,9 @@ Result<int> run_command(const McpArguments& arguments, const Environment& enviro
                  "configuration, as the README shows."};
   }
   app::Workbench workbench(std::move(options), arguments.judge.workspace);
-  const auto toolbox = mcp::make_toolbox(workbench);
+  const auto toolbox = mcp::make_toolbox(
+      workbench, TRY(app::open_vectorizer(arguments.embeddings, arguments.judge.workspace,
+                                          environment.events)));
   mcp::serve(*toolbox, {.input = STDIN_FILENO, .output = STDOUT_FILENO}, KE_VERSION,
              environment.events, environment.stop);
   return 0;

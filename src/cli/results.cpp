@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "app/tools.hpp"
+
 namespace ke::cli {
 namespace {
 
@@ -149,6 +151,7 @@ std::string judge_text(const app::JudgeReport& report) {
     text += fmt::format("  sandbox        {}\n", evaluation.protections);
   }
   if (!evaluation.diagnostics.empty()) text += evaluation.diagnostics + "\n";
+  if (report.profile) text += "\n" + app::text_of(*report.profile);
   return text;
 }
 

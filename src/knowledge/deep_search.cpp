@@ -135,6 +135,18 @@ Result<Scores> two_stages(Library& library, const Diagnosis& diagnosis,
   return total;
 }
 
+// The whole diagnosis as one question by meaning. What was tried comes last there.
+template <class WasTried>
+Ranking nearest_to(Library& library, const Diagnosis& diagnosis, const std::vector<Facet>& facets,
+                   const WasTried& was_tried) {
+  Query query{.text = "", .targets = {}, .bound = diagnosis.bound};
+  for (const Facet& facet : facets) query.text += facet.text + "\n";
+  if (!diagnosis.target.empty()) query.targets = {diagnosis.target};
+  Ranking near = library.nearest(query);
+  std::ranges::stable_partition(near, [&](const Document* one) { return !was_tried(one); });
+  return near;
+}
+
 }  // namespace
 
 std::string_view operation_name(std::string_view operation) {
@@ -168,6 +180,17 @@ Result<std::vector<Chosen>> deep_search(Library& library, const Diagnosis& diagn
   std::ranges::sort(ranked, [](const Chosen& a, const Chosen& b) {
     return a.score != b.score ? a.score > b.score : a.document->path < b.document->path;
   });
+  if (const Ranking near = nearest_to(library, diagnosis, facets, was_tried); !near.empty()) {
+    Ranking by_words;
+    for (const Chosen& one : ranked) by_words.push_back(one.document);
+    const Ranking rankings[] = {std::move(by_words), near};
+    std::vector<Chosen> fused;
+    for (const FusedRank& rank : fuse(rankings)) {
+      fused.push_back({rank.document, rank.score, estimated_tokens(rank.document->text),
+                       reason_for(*rank.document, facets, diagnosis, was_tried(rank.document))});
+    }
+    ranked = std::move(fused);
+  }
   std::vector<Chosen> chosen;
   int64_t left = limits.tokens_max;
   for (Chosen& one : ranked) {

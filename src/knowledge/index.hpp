@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Full text search over a catalogue's searchable documents: SQLite FTS5 in memory, ranked by BM25
-// with weights for title, topics and first paragraph. It needs no model and no network.
+// with weights for title, topics and first paragraph, and by the document's best section: a page on
+// many things would otherwise answer no question about one of them. No model, no network.
 //
 // Threads: one call at a time.
 #pragma once
@@ -41,6 +42,9 @@ enum class Scope : uint8_t {
   all,       // and the body
 };
 
+// Whether the question's target and bound let it through.
+bool passes(const Document& document, const Query& query);
+
 class Index {
  public:
   // The catalogue must outlive the index.
@@ -53,13 +57,18 @@ class Index {
 
  private:
   Index(const Catalogue& catalogue, std::unique_ptr<Database> database);
+  Result<void> add_documents();
+  Result<void> add_sections();
   // Scores by position in the catalogue; 0 where nothing matched.
   Result<void> add_scores(const std::vector<std::string>& terms, Scope scope, double weight,
                           std::vector<double>& scores) const;
+  Result<void> add_section_scores(const std::string& expression, double weight,
+                                  std::vector<double>& scores) const;
   Result<std::string> snippet(const std::vector<std::string>& terms, size_t document) const;
 
   const Catalogue* catalogue_;
   std::unique_ptr<Database> database_;
+  std::vector<size_t> section_of_;  // a section's document, by position in the catalogue
 };
 
 }  // namespace ke::knowledge

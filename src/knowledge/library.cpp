@@ -106,6 +106,65 @@ Result<std::vector<Hit>> Library::search(const Query& query, Scope scope) {
   return index_->search(query, scope);
 }
 
+bool Library::have_vectors() {
+  if (!vectorizer_ || !embedded_.empty()) return vectorizer_ != nullptr;
+  std::vector<std::string> texts;
+  for (const Document& document : catalogue_.documents()) {
+    if (!passes(document, {}) || !document.searchable()) continue;
+    embedded_.push_back(&document);
+    texts.push_back(vector_text(document));
+  }
+  std::optional<Vectors> made = vectorizer_->vectors(texts);
+  if (made) {
+    vectors_ = std::move(*made);
+  } else {
+    vectorizer_.reset();
+  }
+  return made.has_value();
+}
+
+Ranking Library::nearest(const Query& query) {
+  const std::string text = vector_text(query.text);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos || !have_vectors()) return {};
+  const std::optional<Vectors> asked = vectorizer_->vectors({text});
+  if (!asked) {
+    vectorizer_.reset();
+    return {};
+  }
+  std::vector<std::pair<double, const Document*>> found;
+  for (size_t i = 0; i < embedded_.size(); ++i) {
+    if (!passes(*embedded_[i], query)) continue;
+    found.emplace_back(cosine(asked->front(), vectors_[i]), embedded_[i]);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(), [](const auto& one) {
+    return one.first;
+  });
+  Ranking ranking;
+  for (const auto& [likeness, document] : found) ranking.push_back(document);
+  return ranking;
+}
+
+Result<std::vector<Hit>> Library::find(const Query& query) {
+  const Ranking near = nearest(query);
+  if (near.empty()) return search(query);
+  Query all = query;
+  all.limit = static_cast<int64_t>(catalogue_.documents().size());
+  std::vector<Hit> hits = TRY(search(all));
+  Ranking by_words;
+  for (const Hit& hit : hits) by_words.push_back(hit.document);
+  const Ranking rankings[] = {std::move(by_words), near};
+  std::vector<Hit> found;
+  for (const FusedRank& rank : fuse(rankings)) {
+    if (static_cast<int64_t>(found.size()) >= query.limit) break;
+    const auto hit = std::ranges::find(hits, rank.document, &Hit::document);
+    // Where no word met, the beginning says what it is about.
+    std::string snippet = hit != hits.end() ? hit->snippet : rank.document->lead();
+    if (!query.snippets) snippet.clear();
+    found.push_back({rank.document, rank.score, std::move(snippet)});
+  }
+  return found;
+}
+
 std::vector<FoundLine> Library::find_text(std::string_view text, int64_t limit) const {
   if (text.empty()) return {};
   return find_lines(catalogue_, limit, [&](const std::string& line) { return holds(line, text); });

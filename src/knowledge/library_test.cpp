@@ -156,6 +156,41 @@ TEST(Terms, AddsWhatTheFieldAlsoCallsIt) {
   EXPECT_TRUE(synonyms_of("TLB and pages").empty());
 }
 
+TEST(Terms, KnowsTheOtherSpelling) {
+  const auto has = [](const char* text, const char* word) {
+    const auto synonyms = synonyms_of(text);
+    return std::ranges::find(synonyms, word) != synonyms.end();
+  };
+  EXPECT_TRUE(has("is it vectorized", "vectorised"));
+  EXPECT_TRUE(has("Normalization of rows", "normalisation"));
+  EXPECT_FALSE(has("the size of a prize", "sise"));
+  EXPECT_FALSE(has("the size of a prize", "prise"));
+}
+
+TEST(Terms, PairsStandSideBySide) {
+  EXPECT_EQ(pairs_of("Cache line or cache-line: a page 4096 walks on"),
+            (std::vector<std::string>{"cache line"}));
+}
+
+// A page on many things answers a question about one of them, though a page on another thing names
+// the words oftener, but scattered.
+TEST(Sections, AreFoundInPagesOnManyThings) {
+  std::string many = "Anything.\n";
+  for (const char* thing : {"apples", "pears", "plums", "cherries", "grapes", "melons"}) {
+    many += std::string("\n## On ") + thing + "\n\n";
+    for (int i = 0; i < 40; ++i) many += std::string("Of ") + thing + " some are ripe. ";
+  }
+  many += "\n## Stale buffers\n\nA buffer is stale.\n";
+  const SourceFile files[] = {
+      {"many.md", page("Many", "targets: [any]\ntopics: [fruit]", many), "bundled"},
+      {"other.md",
+       page("Other", "targets: [any]\ntopics: [noise]",
+            "Stale bread.\n\n## One\n\nBread, milk.\n\n## Two\n\nA buffer of bread, of milk."),
+       "bundled"}};
+  Library library(Catalogue::of(files));
+  EXPECT_EQ(paths(library.search({.text = "stale buffer"})).front(), "many.md");
+}
+
 TEST(Terms, QuotesWhatItMatches) {
   EXPECT_EQ(match_any({"a", "b\"c"}), "\"a\" OR \"b\"\"c\"");
   EXPECT_EQ(match_any({}), "");

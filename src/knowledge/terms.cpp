@@ -63,6 +63,18 @@ bool says_something(const std::string& word) {
   return !std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// "vectorise" of "vectorize": documents are written in British English. Empty for other words.
+std::string british(const std::string& word) {
+  constexpr size_t kStemMin = 4;  // not "size", not "prize"
+  for (const std::string_view end : {"ize", "ized", "izes", "izing", "izer", "ization"}) {
+    if (word.size() < end.size() + kStemMin || !word.ends_with(end)) continue;
+    std::string other = word;
+    other[word.size() - end.size() + 1] = 's';
+    return other;
+  }
+  return {};
+}
+
 bool same_word(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && (b.size() == a.size() || b.substr(a.size()) == "s");
@@ -87,6 +99,11 @@ std::vector<std::string> terms_of(std::string_view text) {
 std::vector<std::string> synonyms_of(std::string_view text) {
   const std::vector<std::string> words = words_of(text);
   std::vector<std::string> found;
+  for (const std::string& word : words) {
+    std::string other = british(word);
+    const bool known = other.empty() || std::ranges::find(found, other) != found.end();
+    if (!known) found.push_back(std::move(other));
+  }
   for (const Synonym& synonym : all_synonyms()) {
     if (!holds(words, words_of(synonym.said))) continue;
     for (const std::string_view meant : synonym.meant) {
@@ -96,6 +113,18 @@ std::vector<std::string> synonyms_of(std::string_view text) {
     }
   }
   return found;
+}
+
+std::vector<std::string> pairs_of(std::string_view text) {
+  const std::vector<std::string> words = words_of(text);
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    if (static_cast<int64_t>(pairs.size()) == kTermsMax) break;
+    if (!says_something(words[i]) || !says_something(words[i + 1])) continue;
+    std::string pair = words[i] + " " + words[i + 1];
+    if (std::ranges::find(pairs, pair) == pairs.end()) pairs.push_back(std::move(pair));
+  }
+  return pairs;
 }
 
 std::string match_any(const std::vector<std::string>& terms) {

@@ -17,6 +17,9 @@ std::vector<std::string> terms_of(std::string_view text);
 // phrases that are not among the text's own.
 std::vector<std::string> synonyms_of(std::string_view text);
 
+// "cache line" of "the cache line is full": terms that stand side by side, each pair once.
+std::vector<std::string> pairs_of(std::string_view text);
+
 // An FTS5 expression that finds any of the terms: each quoted, so that nothing in it is syntax.
 // Empty when there are none.
 std::string match_any(const std::vector<std::string>& terms);

@@ -50,31 +50,33 @@ std::optional<Failure> objection(const BudgetLimits& limits, const Spending& com
 
 // The most a call can cost: the whole prompt uncached and written to the cache, an answer of full
 // length. Three bytes a token, since code has shorter tokens than prose.
-Spending most_of(const CompletionRequest& request, const std::optional<Price>& price) {
+Spending most_of(const CompletionRequest& request, const std::optional<Price>& price,
+                 int64_t calls) {
   const int64_t bytes_of_tokens = 4;  // estimate_usage counts four bytes a token
   Usage usage = estimate_usage(request, {});
   usage.input_tokens = usage.input_tokens * bytes_of_tokens / 3 + 1;
   if (price && price->cache_write > price->input) usage.cache_write_tokens = usage.input_tokens;
   usage.output_tokens = request.output_tokens_max;
-  return {1, usage.input_tokens + usage.output_tokens, price ? price->cost_usd(usage) : 0.0,
+  return {calls, usage.input_tokens + usage.output_tokens, price ? price->cost_usd(usage) : 0.0,
           Nanoseconds(0)};
 }
 
 class BudgetedProvider final : public Provider {
  public:
-  BudgetedProvider(std::unique_ptr<Provider> inner, LlmBudget& budget, std::optional<Price> price)
-      : inner_(std::move(inner)), budget_(budget), price_(price) {}
+  BudgetedProvider(std::unique_ptr<Provider> inner, LlmBudget& budget, std::optional<Price> price,
+                   bool counted)
+      : inner_(std::move(inner)), budget_(budget), price_(price), calls_(counted ? 1 : 0) {}
 
   std::string id() const override { return inner_->id(); }
   bool available() const override { return !budget_.exceeded() && inner_->available(); }
 
   Outcome complete(const CompletionRequest& request, const OnDelta& on_delta,
                    std::stop_token stop) override {
-    const Spending most = most_of(request, price_);
+    const Spending most = most_of(request, price_, calls_);
     if (std::optional<Failure> refused = budget_.take(most)) return *refused;
     Outcome outcome = inner_->complete(request, on_delta, stop);
     const Usage& usage = outcome ? outcome->usage : outcome.error().usage;
-    Spending actual{1, usage.input_tokens + usage.output_tokens,
+    Spending actual{calls_, usage.input_tokens + usage.output_tokens,
                     price_ ? price_->cost_usd(usage) : 0.0, Nanoseconds(0)};
     if (outcome) actual.time = outcome->elapsed;
     budget_.settle(most, actual);
@@ -85,6 +87,7 @@ class BudgetedProvider final : public Provider {
   std::unique_ptr<Provider> inner_;
   LlmBudget& budget_;
   std::optional<Price> price_;
+  int64_t calls_;  // that one counts as
 };
 
 }  // namespace
@@ -132,8 +135,8 @@ Spending LlmBudget::spent() const {
 }
 
 std::unique_ptr<Provider> with_budget(std::unique_ptr<Provider> inner, LlmBudget& budget,
-                                      std::optional<Price> price) {
-  return std::make_unique<BudgetedProvider>(std::move(inner), budget, price);
+                                      std::optional<Price> price, bool counted) {
+  return std::make_unique<BudgetedProvider>(std::move(inner), budget, price, counted);
 }
 
 }  // namespace ke::llm

@@ -51,8 +51,8 @@ class LlmBudget {
 };
 
 // Every call of `inner` is paid from `budget`, which outlives it. `price` absent: calls cost no
-// money (a local model).
+// money (a local model). `counted`: as calls too; embeddings are paid in tokens and money alone.
 std::unique_ptr<Provider> with_budget(std::unique_ptr<Provider> inner, LlmBudget& budget,
-                                      std::optional<Price> price);
+                                      std::optional<Price> price, bool counted = true);
 
 }  // namespace ke::llm

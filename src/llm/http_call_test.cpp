@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "llm/openai/base_url.hpp"
+#include "llm/openai/endpoint.hpp"
 #include "llm/testing.hpp"
 
 namespace ke::llm {
@@ -301,17 +301,20 @@ TEST(Providers, AreOpenedBySpec) {
 }
 
 TEST(Providers, TakeABaseUrlAsPeopleWriteIt) {
+  constexpr const char* kChat = "/chat/completions";
   for (const char* base : {"http://h:8000", "http://h:8000/", "http://h:8000/v1",
-                           "http://h:8000/v1/", "http://h:8000/v1/chat/completions"}) {
-    EXPECT_EQ(chat_completions_url(base).value(), "http://h:8000/v1/chat/completions");
+                           "http://h:8000/v1/", "http://h:8000/v1/chat/completions",
+                           "http://h:8000/v1/embeddings"}) {
+    EXPECT_EQ(openai_url(base, kChat).value(), "http://h:8000/v1/chat/completions");
+    EXPECT_EQ(openai_url(base, "/embeddings").value(), "http://h:8000/v1/embeddings");
   }
-  EXPECT_EQ(chat_completions_url("https://openrouter.ai/api/v1").value(),
+  EXPECT_EQ(openai_url("https://openrouter.ai/api/v1", kChat).value(),
             "https://openrouter.ai/api/v1/chat/completions");
-  EXPECT_EQ(chat_completions_url("https://h/v1beta/openai").value(),
+  EXPECT_EQ(openai_url("https://h/v1beta/openai", kChat).value(),
             "https://h/v1beta/openai/chat/completions");
-  EXPECT_EQ(chat_completions_url("https://vllm.example.com").value(),
+  EXPECT_EQ(openai_url("https://vllm.example.com", kChat).value(),
             "https://vllm.example.com/v1/chat/completions");
-  EXPECT_FALSE(chat_completions_url("localhost:8000"));
+  EXPECT_FALSE(openai_url("localhost:8000", kChat));
 }
 
 TEST(Prompt, IsNamedByItsTextAndReadAsOne) {

@@ -159,6 +159,9 @@ struct ProviderInfo {
   // Errc::invalid with a sentence when the argument or the environment is at fault.
   Result<std::unique_ptr<Provider>> (*make)(std::string_view argument,
                                             const ProviderContext& context);
+  // A transport for embeddings (llm/embedder.hpp); null: it has none.
+  Result<std::unique_ptr<Provider>> (*make_embeddings)(std::string_view argument,
+                                                       const ProviderContext& context) = nullptr;
 };
 
 std::span<const ProviderInfo* const> all_providers();      // sorted by name

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "llm/breaker.hpp"
+#include "llm/embedder.hpp"
 #include "llm/provider.hpp"
 #include "llm/retry.hpp"
 
@@ -49,6 +50,29 @@ Result<std::unique_ptr<Provider>> open_provider(std::string_view spec,
   provider = with_retry(std::move(provider), context.clock, context.rng.split(spec),
                         context.events);
   return with_breaker(std::move(provider), context.clock, context.events);
+}
+
+// A search waits meanwhile, and has another way to go on: it is tried less often than a completion,
+// and whoever asks for a long pause is not waited for.
+Result<std::unique_ptr<Provider>> open_embedding_transport(std::string_view spec,
+                                                           const ProviderContext& context) {
+  constexpr RetryOptions kPatience{.attempts_max = 3, .wait_max = Milliseconds(30'000)};
+  const size_t colon = spec.find(':');
+  const ProviderInfo* info = find_provider(spec.substr(0, colon));
+  const bool bare = colon == std::string_view::npos || colon + 1 == spec.size();
+  if (info == nullptr || bare || info->make_embeddings == nullptr) {
+    std::string known;
+    for (const ProviderInfo* each : all_providers()) {
+      if (each->make_embeddings == nullptr) continue;
+      known += fmt::format("{}{}:{}", known.empty() ? "" : ", ", each->name, each->argument);
+    }
+    return Error{Errc::invalid,
+                 fmt::format("'{}' names no model that makes embeddings; write {}", spec, known)};
+  }
+  std::unique_ptr<Provider> transport =
+      TRY(info->make_embeddings(spec.substr(colon + 1), context));
+  return with_retry(std::move(transport), context.clock, context.rng.split(spec), context.events,
+                    kPatience);
 }
 
 }  // namespace ke::llm

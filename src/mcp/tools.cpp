@@ -92,7 +92,8 @@ Result<Json> encode(const GraphReader& graph, const NodeRow& node) {
 
 class Toolbox final : public Backend {
  public:
-  explicit Toolbox(Workbench& workbench) : workbench_(workbench) {
+  Toolbox(Workbench& workbench, std::unique_ptr<knowledge::Vectorizer> vectorizer)
+      : workbench_(workbench), vectorizer_(std::move(vectorizer)) {
     add_judging();
     add_looking();
   }
@@ -132,13 +133,16 @@ class Toolbox final : public Backend {
 
   // Made when it is first needed; documents that are added later are not seen.
   knowledge::Library& library() {
-    if (!library_) library_.emplace(app::load_knowledge(workbench_.folder()));
+    if (!library_) {
+      library_.emplace(app::load_knowledge(workbench_.folder()), std::move(vectorizer_));
+    }
     return *library_;
   }
 
   Workbench& workbench_;
   std::vector<Tool> tools_;
   std::map<std::string, Method> methods_;
+  std::unique_ptr<knowledge::Vectorizer> vectorizer_;  // until the library has it
   std::optional<knowledge::Library> library_;
 };
 
@@ -289,7 +293,7 @@ Result<Work> Toolbox::search_knowledge(Fields& fields) {
   query.targets = {TRY(fields.get_or<std::string>("target", workbench_.target()))};
   query.limit = TRY(number(fields, "limit", kFoundMax, query.limit));
   return Work([this, query = std::move(query)](EventSink&) -> Result<ToolAnswer> {
-    const std::vector<knowledge::Hit> hits = TRY(library().search(query));
+    const std::vector<knowledge::Hit> hits = TRY(library().find(query));
     Json found = Json::array();
     for (const knowledge::Hit& hit : hits) found.push_back(app::encode(hit));
     return ToolAnswer{{app::hits_text(hits)}, {{"results", std::move(found)}}};
@@ -327,8 +331,9 @@ Result<std::string> Toolbox::read_resource(const std::string& uri) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_toolbox(Workbench& workbench) {
-  return std::make_unique<Toolbox>(workbench);
+std::unique_ptr<Backend> make_toolbox(Workbench& workbench,
+                                      std::unique_ptr<knowledge::Vectorizer> vectorizer) {
+  return std::make_unique<Toolbox>(workbench, std::move(vectorizer));
 }
 
 }  // namespace ke::mcp

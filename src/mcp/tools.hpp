@@ -7,11 +7,14 @@
 #include <memory>
 
 #include "app/workbench.hpp"
+#include "knowledge/vectors.hpp"
 #include "mcp/backend.hpp"
 
 namespace ke::mcp {
 
-// The workbench outlives what is returned.
-std::unique_ptr<Backend> make_toolbox(app::Workbench& workbench);
+// The workbench outlives what is returned. `vectorizer` may be null: then documents are found by
+// words alone.
+std::unique_ptr<Backend> make_toolbox(
+    app::Workbench& workbench, std::unique_ptr<knowledge::Vectorizer> vectorizer = nullptr);
 
 }  // namespace ke::mcp

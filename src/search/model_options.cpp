@@ -13,6 +13,7 @@ Json encode(const ModelOptions& options) {
             {"calls", options.calls},
             {"share", options.share},
             {"prices", options.prices}};
+  if (!options.embeddings.empty()) json["embeddings"] = options.embeddings;
   if (options.tokens_max) json["tokens_max"] = *options.tokens_max;
   if (options.calls_max) json["calls_max"] = *options.calls_max;
   if (options.usd_max) json["usd_max"] = *options.usd_max;
@@ -29,6 +30,7 @@ Result<ModelOptions> decode_models(const Json& json) {
   options.calls = TRY(fields.get<int32_t>("calls"));
   options.share = TRY(fields.get<double>("share"));
   options.prices = TRY(fields.get<std::string>("prices"));
+  options.embeddings = TRY(fields.get_or<std::string>("embeddings", ""));
   options.tokens_max = TRY(fields.get_optional<int64_t>("tokens_max"));
   options.calls_max = TRY(fields.get_optional<int64_t>("calls_max"));
   options.usd_max = TRY(fields.get_optional<double>("usd_max"));

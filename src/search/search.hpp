@@ -44,6 +44,7 @@ struct ModelOptions {
   std::optional<double> usd_max;
   std::string prices;              // file of a llm::PriceTable; empty: none
   SubAgents sub_agents = SubAgents::embedded;
+  std::string embeddings;          // "openai:NAME", to find documents with; empty: by words alone
 };
 
 // A source that enters the run as it is, before the first draft.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A model endpoint for tests: chat completions and messages, streaming, with faults on order.
+"""A model endpoint for tests: chat completions, messages and embeddings, with faults on order.
 
 The model's name says what to do ("ok", "cut", "429"…: see FAULTS and send_stream). What was asked
 is appended to --log, one JSON object a line. Prints the port it listens on, then serves until it is
@@ -109,6 +109,16 @@ def message_events(pieces: list[str], finish: str | None) -> list[str]:
     return events
 
 
+# Words that mean the same, for vectors that know it.
+MEANINGS = [["zebra", "quagga", "equid"], ["softmax", "attention"], ["sum", "total", "reduction"]]
+
+
+def vector_of(text: str) -> list[float]:
+    """How often each meaning is named, and a little of everything."""
+    words = re.findall(r"[a-z]+", text.lower())
+    return [sum(word in meaning for word in words) + 0.01 for meaning in MEANINGS] + [0.1]
+
+
 class Endpoint(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
@@ -122,6 +132,9 @@ class Endpoint(BaseHTTPRequestHandler):
         self.server.note({"path": self.path, "headers": dict(self.headers), "body": request})
         self.close_connection = True
         model = request["model"]
+        if self.path.endswith("/embeddings"):
+            self.embed(model, request["input"])
+            return
         self.chat = self.path.endswith("/chat/completions")
         key = self.headers.get("Authorization") or self.headers.get("x-api-key") or ""
         self.key = key.removeprefix("Bearer ")
@@ -145,6 +158,33 @@ class Endpoint(BaseHTTPRequestHandler):
             self.send_document()
         else:
             self.send_stream(model)
+
+    def embed(self, model: str, texts: list[str]) -> None:
+        """Vectors of words, or whatever the model's name orders."""
+        self.chat = True  # errors look alike
+        if model == "429-once":
+            model = "429" if self.server.count(model) == 1 else "ok"
+        if model in FAULTS:
+            self.refuse(*FAULTS[model])
+            return
+        vectors = [vector_of(text) for text in texts]
+        if model == "wrong-dimension":
+            vectors[-1] = vectors[-1][:-1]
+        elif model == "wrong-count":
+            vectors.pop()
+        elif model == "nan":
+            vectors[0][0] = float("nan")
+        data = [
+            {"object": "embedding", "index": i, "embedding": vector}
+            for i, vector in enumerate(vectors)
+        ]
+        if model == "backwards":
+            data.reverse()
+        usage = {"prompt_tokens": 5 * len(texts), "total_tokens": 5 * len(texts)}
+        body = {"object": "list", "data": data, "model": model, "usage": usage}
+        if model == "huge":
+            body["more"] = "x" * (64 << 20)
+        self.send_whole(200, "application/json", json.dumps(body))
 
     def refuse(self, status: int, headers: dict[str, str], kind: str, message: str) -> None:
         error = {"type": kind, "message": message}

@@ -9,14 +9,12 @@
 
 #include "base/json.hpp"
 #include "llm/http_call.hpp"
-#include "llm/openai/base_url.hpp"
+#include "llm/openai/embeddings.hpp"
+#include "llm/openai/endpoint.hpp"
 
 namespace ke::llm {
 
 namespace {
-
-constexpr const char* kDefaultUrl = "https://api.openai.com/v1";
-constexpr const char* kKeyName = "OPENAI_API_KEY";
 
 FinishReason finish_of(const std::string& reason) {
   if (reason == "length") return FinishReason::length;
@@ -76,11 +74,10 @@ class ChatReader final : public StreamReader {
 
 class OpenAiProvider final : public Provider {
  public:
-  OpenAiProvider(std::string model, std::string url, std::optional<Secret> key,
-                 const ProviderContext& context)
-      : model_(std::move(model)), url_(std::move(url)), key_(std::move(key)), context_(context) {
+  OpenAiProvider(std::string model, OpenAiEndpoint endpoint, const ProviderContext& context)
+      : model_(std::move(model)), endpoint_(std::move(endpoint)), context_(context) {
     // The house itself takes only the new name of the limit; many imitations only the old one.
-    new_limit_name_ = url_.starts_with("https://api.openai.com/");
+    new_limit_name_ = endpoint_.url.starts_with("https://api.openai.com/");
   }
 
   std::string id() const override { return "openai:" + model_; }
@@ -90,10 +87,7 @@ class OpenAiProvider final : public Provider {
     while (true) {
       const Options options{new_limit_name_, temperature_, usage_};
       ChatReader reader;
-      HttpCall call{id(), kKeyName, request, new_http_request(url_, context_.limits), reader};
-      if (key_) {
-        call.http.headers.push_back({"Authorization", "Bearer " + std::string(key_->reveal())});
-      }
+      HttpCall call{id(), kOpenAiKeyName, request, endpoint_.request(context_.limits), reader};
       call.http.body = body_of(request, options);
       Outcome outcome = run_call(call, context_, on_delta, stop);
       const bool refused = !outcome && outcome.error().kind == FailureKind::refused;
@@ -144,24 +138,17 @@ class OpenAiProvider final : public Provider {
     return true;
   }
 
-  std::string model_, url_;
-  std::optional<Secret> key_;
+  std::string model_;
+  OpenAiEndpoint endpoint_;
   ProviderContext context_;
   std::atomic<bool> new_limit_name_{false}, limit_name_changed_{false};
   std::atomic<bool> temperature_{true}, usage_{true};
 };
 
 Result<std::unique_ptr<Provider>> make(std::string_view argument, const ProviderContext& context) {
-  const std::optional<std::string> base = context.environment.text("OPENAI_BASE_URL");
-  std::optional<Secret> key = context.environment.secret(kKeyName);
-  if (!key && !base) {
-    return Error{Errc::invalid,
-                 "OPENAI_API_KEY is not set; export it, put it into .env, or name a server of your "
-                 "own in OPENAI_BASE_URL"};
-  }
-  const std::string url = TRY(chat_completions_url(base.value_or(kDefaultUrl)));
+  OpenAiEndpoint endpoint = TRY(openai_endpoint(context.environment, "/chat/completions"));
   return std::unique_ptr<Provider>(
-      std::make_unique<OpenAiProvider>(std::string(argument), url, std::move(key), context));
+      std::make_unique<OpenAiProvider>(std::string(argument), std::move(endpoint), context));
 }
 
 }  // namespace
@@ -169,6 +156,6 @@ Result<std::unique_ptr<Provider>> make(std::string_view argument, const Provider
 extern const ProviderInfo provider_openai;
 const ProviderInfo provider_openai{
     "openai", "NAME", "chat completions: OpenAI, or vLLM, llama.cpp, Ollama… at OPENAI_BASE_URL",
-    true, make};
+    true, make, make_openai_embeddings};
 
 }  // namespace ke::llm

@@ -19,7 +19,8 @@ using target::CodeWriter;
 using target::ContractShape;
 using target::Operand;
 
-constexpr int64_t kPadding = 4;  // elements behind each row in shared memory: fewer bank conflicts
+// Elements behind each row in shared memory: fewer bank conflicts.
+constexpr int64_t kTilePadding = 4;
 constexpr int64_t kCombineBlock = 256;
 
 // How the threads of a block fetch one operand's slice.
@@ -82,7 +83,7 @@ class ContractPrinter {
   }
 
   int64_t outputs() const { return shape_.batches() * shape_.m * shape_.n; }
-  int64_t pitch(int64_t rows) const { return rows + kPadding; }
+  int64_t pitch(int64_t rows) const { return rows + kTilePadding; }
   int64_t slice_elements() const {
     return schedule_.block_k * (pitch(schedule_.block_m) + pitch(schedule_.block_n));
   }

@@ -128,20 +128,20 @@ Result<fs::path> find_nvrtc() {
 
 // --- The library --------------------------------------------------------------------------------
 
-using Program = void*;  // nvrtcProgram
+using NvrtcProgram = void*;  // nvrtcProgram
 
 struct Nvrtc::Library {
   void* builtins = nullptr;  // which the library looks for by name only
   void* handle = nullptr;
   int (*version)(int*, int*) = nullptr;
-  int (*create)(Program*, const char*, const char*, int, const char* const*,
+  int (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*,
                 const char* const*) = nullptr;
-  int (*destroy)(Program*) = nullptr;
-  int (*compile)(Program, int, const char* const*) = nullptr;
-  int (*log_size)(Program, size_t*) = nullptr;
-  int (*log)(Program, char*) = nullptr;
-  int (*cubin_size)(Program, size_t*) = nullptr;
-  int (*cubin)(Program, char*) = nullptr;
+  int (*destroy)(NvrtcProgram*) = nullptr;
+  int (*compile)(NvrtcProgram, int, const char* const*) = nullptr;
+  int (*log_size)(NvrtcProgram, size_t*) = nullptr;
+  int (*log)(NvrtcProgram, char*) = nullptr;
+  int (*cubin_size)(NvrtcProgram, size_t*) = nullptr;
+  int (*cubin)(NvrtcProgram, char*) = nullptr;
   const char* (*error_string)(int) = nullptr;
 
   ~Library() {
@@ -160,14 +160,15 @@ bool resolve(void* handle, const char* name, Function& function) {
 
 // Ends a program whatever happens.
 struct ProgramGuard {
-  int (*destroy)(Program*);
-  Program program = nullptr;
+  int (*destroy)(NvrtcProgram*);
+  NvrtcProgram program = nullptr;
   ~ProgramGuard() {
     if (program != nullptr) destroy(&program);
   }
 };
 
-std::string text_of(Program program, int (*size)(Program, size_t*), int (*get)(Program, char*)) {
+std::string text_of(NvrtcProgram program, int (*size)(NvrtcProgram, size_t*),
+                    int (*get)(NvrtcProgram, char*)) {
   size_t bytes = 0;
   if (size(program, &bytes) != 0) return {};
   std::string text(bytes, '\0');
