@@ -43,15 +43,6 @@ OracleOptions oracle_options(const SessionOptions& options, const MachineProfile
 }
 
 // What a target needs of this machine beyond its compiler.
-Result<void> require_device(const TargetInfo& info) {
-  if (info.device == nullptr) return {};
-  const std::string device = TRY(info.device());
-  return Error{Errc::unavailable,
-               fmt::format("kernels of {} are printed and compiled here, but the judge cannot run "
-                           "them on {} yet; choose another --target.",
-                           info.name, device)};
-}
-
 Result<void> require_protections() {
   const os::RoomReport report = TRY(os::probe_protections());
   if (report.missing.empty()) return {};
@@ -107,6 +98,15 @@ Result<const TargetInfo*> target_named(const std::string& name) {
   for (const TargetInfo* info : all_targets()) names.push_back(info->name);
   return Error{Errc::invalid,
                fmt::format("there is no target '{}'; there is {}.", name, fmt::join(names, ", "))};
+}
+
+Result<void> require_device(const TargetInfo& info) {
+  if (info.device == nullptr) return {};
+  const std::string device = TRY(info.device());
+  return Error{Errc::unavailable,
+               fmt::format("kernels of {} are printed and compiled here, but the judge cannot run "
+                           "them on {} yet; choose another --target.",
+                           info.name, device)};
 }
 
 int32_t available_threads() {

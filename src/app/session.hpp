@@ -90,6 +90,9 @@ Result<std::string> find_python();
 
 // The target of that name, or Errc::invalid with the names there are.
 Result<const TargetInfo*> target_named(const std::string& name);
+// Errc::unavailable, in a sentence, when the target's kernels need a device that is not here or
+// that the judge cannot use.
+Result<void> require_device(const TargetInfo& target);
 
 int32_t available_threads();
 

@@ -72,7 +72,8 @@ Result<app::SessionOptions> session_options(const JudgeArguments& arguments,
                                             const std::string& problem) {
   app::SessionOptions options;
   options.problem_path = problem;
-  TRY(app::target_named(arguments.target));
+  const TargetInfo* target = TRY(app::target_named(arguments.target));
+  TRY(app::require_device(*target));  // before a workspace is made
   options.target = arguments.target;
   const auto precision = parse_enum<Precision>(arguments.precision);
   if (!precision) {

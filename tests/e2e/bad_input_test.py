@@ -36,6 +36,7 @@ class CommandLine(Case):
         ]:
             with self.subTest(arguments=arguments):
                 self.assert_refused(self.run_binary(*arguments), word)
+                self.assertEqual(os.listdir(self.folder), ["relu.py"], "something was left behind")
 
     def test_help_and_version_succeed(self) -> None:
         texts = ["--help", "optimize --help", "suite run --help", "--version"]
