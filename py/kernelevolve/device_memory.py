@@ -49,13 +49,13 @@ class DeviceMemoryError(RuntimeError):
 class Driver:
     """The driver's functions for memory. `on_processor`: it is played there (tests)."""
 
-    library: Any
+    functions: Any
     ordinal: int = 0
     on_processor: bool = False
 
     @staticmethod
     def load(path: str = "libcuda.so.1", on_processor: bool = False) -> Driver:
-        library = ctypes.CDLL(path)
+        functions = ctypes.CDLL(path)
         pointer, size, wide = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_ulonglong
         signatures = {
             "cuMemGetAllocationGranularity": (pointer, pointer, ctypes.c_int),
@@ -70,15 +70,15 @@ class Driver:
             "cuMemGetInfo_v2": (pointer, pointer),
         }
         for name, arguments in signatures.items():
-            function = getattr(library, name)
+            function = getattr(functions, name)
             function.argtypes, function.restype = arguments, ctypes.c_int
-        return Driver(library, on_processor=on_processor)
+        return Driver(functions, on_processor=on_processor)
 
     def call(self, name: str, *arguments: Any) -> None:
-        status = getattr(self.library, name)(*arguments)
+        status = getattr(self.functions, name)(*arguments)
         if status == OUT_OF_MEMORY:
             free, total = ctypes.c_size_t(), ctypes.c_size_t()
-            self.library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+            self.functions.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
             raise DeviceMemoryError(
                 f"the device has too little memory: {free.value >> 20} MiB of "
                 f"{total.value >> 20} are free"
@@ -148,13 +148,13 @@ class _Block:
         return descriptor.value
 
     def __del__(self) -> None:
-        library = self.driver.library
+        functions = self.driver.functions
         if self.mapped:
-            library.cuMemUnmap(self.address, self.size)
+            functions.cuMemUnmap(self.address, self.size)
         if self.reserved.value:
-            library.cuMemAddressFree(self.reserved.value, self.reserved_size)
+            functions.cuMemAddressFree(self.reserved.value, self.reserved_size)
         if self.handle.value:
-            library.cuMemRelease(self.handle.value)
+            functions.cuMemRelease(self.handle.value)
 
 
 class DeviceTensorMemory:

@@ -48,9 +48,9 @@ struct Call {
   const Launch* launch;
 };
 
-class CommandedDevice {
+class LauncherProcess {
  public:
-  explicit CommandedDevice(std::string library) : library_(std::move(library)) {}
+  explicit LauncherProcess(std::string library) : library_(std::move(library)) {}
 
   int serve() {
     const auto ever = std::chrono::hours(24 * 30);
@@ -328,6 +328,6 @@ class CommandedDevice {
 
 }  // namespace
 
-int child_main(const std::string& library) { return CommandedDevice(library).serve(); }
+int child_main(const std::string& library) { return LauncherProcess(library).serve(); }
 
 }  // namespace ke::launcher
