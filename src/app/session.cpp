@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "base/json.hpp"
+#include "eval/device/evaluator.hpp"
 #include "eval/evaluator.hpp"
 #include "eval/profile.hpp"
 #include "eval/shape_cases.hpp"
@@ -51,6 +52,16 @@ Result<void> require_protections() {
       fmt::format("--sandbox required, but this machine lacks {} ({}); see "
                   "`kernelevolve doctor`.",
                   enum_name(report.missing.front().protection), report.missing.front().why)};
+}
+
+constexpr const char* kDeviceName = "cuda:0";
+
+Result<std::unique_ptr<Evaluator>> device_judge(const EvaluatorOptions& judge) {
+  DeviceEvaluatorOptions options;
+  options.judge = judge;
+  options.launcher_command = {TRY(os::own_executable()).string(), kLauncherCommand,
+                              options.driver};
+  return make_device_evaluator(options);
 }
 
 // One lock for every search of this user on the machine, wherever its workspace is.
@@ -102,11 +113,8 @@ Result<const TargetInfo*> target_named(const std::string& name) {
 
 Result<void> require_device(const TargetInfo& info) {
   if (info.device == nullptr) return {};
-  const std::string device = TRY(info.device());
-  return Error{Errc::unavailable,
-               fmt::format("kernels of {} are printed and compiled here, but the judge cannot run "
-                           "them on {} yet; choose another --target.",
-                           info.name, device)};
+  TRY(info.device());
+  return {};
 }
 
 int32_t available_threads() {
@@ -134,12 +142,22 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   const int32_t threads = options.threads > 0 ? options.threads : available_threads();
   // Seconds of work on all processors, in which nobody else can measure anything.
   std::optional<os::FileLock> turn = TRY(os::FileLock::lock(device_lock_path()));
-  session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
+  const bool on_device = info->device != nullptr;
+  if (on_device) {
+    session->machine_.threads = threads;  // PyTorch's; the rest is known once it has been asked
+  } else {
+    session->machine_ = TRY(load_or_measure_profile(workspace.cache(), threads));
+  }
 
   stage(events,
         fmt::format("{}: reading the problem with PyTorch", session->options_.problem_name));
-  session->oracles_ =
-      TRY(start_oracles(oracle_options(session->options_, session->machine_, workspace, python)));
+  OracleOptions asked = oracle_options(session->options_, session->machine_, workspace, python);
+  if (on_device) asked.device = kDeviceName;
+  session->oracles_ = TRY(start_oracles(asked));
+  if (on_device) {
+    session->machine_ =
+        device_profile(TRY(session->oracles_.front()->device_slots()->facts()));
+  }
   turn.reset();
   if (const std::string why = workspace.zygote().why_not(); !why.empty()) {
     stage(events, fmt::format("every oracle imports PyTorch anew, which takes seconds: {}", why));
@@ -182,7 +200,9 @@ void Session::lower_cases() {
 Result<std::unique_ptr<Evaluator>> Session::make_judge(const Workspace& workspace) {
   std::vector<ShapeCase> cases;
   for (const auto& oracle : oracles_) {
-    auto judge = TRY(make_evaluator(TRY(evaluator_options(workspace, *oracle))));
+    const EvaluatorOptions options = TRY(evaluator_options(workspace, *oracle));
+    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options)
+                                                       : make_evaluator(options));
     if (oracles_.size() == 1) return judge;
     cases.push_back({std::move(judge), oracle.get()});
   }

@@ -26,6 +26,8 @@ namespace ke::app {
 
 // How this binary is told to be the runner host (eval/runner/host.hpp).
 inline constexpr const char* kRunnerHostCommand = "__runner-host";
+// How it is told to be a launcher (eval/launcher/child.hpp); the driver's library follows.
+inline constexpr const char* kLauncherCommand = "__launcher";
 
 struct SessionOptions {
   std::string problem_path;
@@ -90,8 +92,7 @@ Result<std::string> find_python();
 
 // The target of that name, or Errc::invalid with the names there are.
 Result<const TargetInfo*> target_named(const std::string& name);
-// Errc::unavailable, in a sentence, when the target's kernels need a device that is not here or
-// that the judge cannot use.
+// Errc::unavailable, in a sentence, when the target's kernels need a device that is not here.
 Result<void> require_device(const TargetInfo& target);
 
 int32_t available_threads();

@@ -15,6 +15,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
+#include "eval/launcher/child.hpp"
 #include "eval/runner/client.hpp"
 #include "eval/runner/host.hpp"
 #include "os/clock.hpp"
@@ -84,6 +85,9 @@ int compile(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], ke::app::kRunnerHostCommand) == 0) {
     return ke::runner_host_main(ke::runner::kHostSocket);
+  }
+  if (argc == 3 && std::strcmp(argv[1], ke::app::kLauncherCommand) == 0) {
+    return ke::launcher::child_main(argv[2]);
   }
   if (argc > 2 && std::strcmp(argv[1], ke::kCompileCommand) == 0) return compile(argc, argv);
   return run(argc, argv);

@@ -144,6 +144,10 @@ std::string judge_text(const app::JudgeReport& report) {
       text += fmt::format("  cache-warm     {:>12}   the better baseline {}\n",
                           duration(*measured.warm_ns), duration(*measured.warm_baseline_ns));
     }
+    if (measured.graph_ns && measured.graph_baseline_ns) {
+      text += fmt::format("  as a graph     {:>12}   eager as a graph {}\n",
+                          duration(*measured.graph_ns), duration(*measured.graph_baseline_ns));
+    }
   }
   text += case_lines(evaluation.cases);
   text += flags_line(evaluation.flags);

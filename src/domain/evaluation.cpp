@@ -68,6 +68,8 @@ Result<Measurement> decode_measurement(const Json& json) {
   m.speedup_high = TRY(fields.get<double>("speedup_high"));
   m.warm_ns = TRY(optional_integer(fields, "warm_ns"));
   m.warm_baseline_ns = TRY(optional_integer(fields, "warm_baseline_ns"));
+  m.graph_ns = TRY(optional_integer(fields, "graph_ns"));
+  m.graph_baseline_ns = TRY(optional_integer(fields, "graph_baseline_ns"));
   m.drift = TRY(fields.get_or<double>("drift", 1.0));
   TRY(fields.finish());
   return m;
@@ -187,6 +189,8 @@ Json encode(const Measurement& m) {
               {"speedup_high", m.speedup_high},
               {"warm_ns", or_null(m.warm_ns)},
               {"warm_baseline_ns", or_null(m.warm_baseline_ns)},
+              {"graph_ns", or_null(m.graph_ns)},
+              {"graph_baseline_ns", or_null(m.graph_baseline_ns)},
               {"drift", m.drift}};
 }
 

@@ -42,6 +42,10 @@ struct Measurement {
   // Per call when the same set is used again and again; absent where it was not measured.
   std::optional<int64_t> warm_ns;           // the candidate
   std::optional<int64_t> warm_baseline_ns;  // the better baseline
+  // Per call when each call is captured as a graph once and replayed, on both sides; absent where
+  // the target or the effort has no such figure, or the baseline cannot be captured.
+  std::optional<int64_t> graph_ns;           // the candidate
+  std::optional<int64_t> graph_baseline_ns;  // eager
   // The baseline's last third of samples over its first: what the machine's clock or other work did
   // meanwhile. 1: nothing.
   double drift = 1;

@@ -52,6 +52,24 @@ class Budget {
   std::optional<std::string> outside_;
 };
 
+// The budgets of one run through the input sets.
+class RunBudget {
+ public:
+  RunBudget(const Problem& problem, Precision precision)
+      : ordinary_(problem, precision), special_(problem, precision) {}
+
+  Budget& of(SetKind kind) { return kind == SetKind::special ? special_ : ordinary_; }
+  std::optional<std::string> verdict() const {
+    const auto wrong = ordinary_.verdict();
+    return wrong ? wrong : special_.verdict();
+  }
+  std::vector<OutputError> errors() const { return ordinary_.errors(); }
+
+ private:
+  Budget ordinary_;
+  Budget special_;  // PyTorch's errors there say nothing about ordinary values
+};
+
 // For each output the errors that used most of their budget.
 void keep_worst(std::vector<OutputError>& worst, const std::vector<OutputError>& errors);
 

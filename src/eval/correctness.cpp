@@ -14,32 +14,6 @@ using runner::Outcome;
 using runner::Runner;
 using runner::RunnerFailure;
 
-// Repeated in every width, these are large finite floats, large integers and no boolean.
-std::byte draw_poison(Rng& rng, std::byte other_than) {
-  while (true) {
-    const auto poison = static_cast<std::byte>(0x41 + rng.below(0x3a));
-    if (poison != other_than) return poison;
-  }
-}
-
-// The budgets of one run through the input sets.
-class RunBudget {
- public:
-  RunBudget(const Problem& problem, Precision precision)
-      : ordinary_(problem, precision), special_(problem, precision) {}
-
-  Budget& of(SetKind kind) { return kind == SetKind::special ? special_ : ordinary_; }
-  std::optional<std::string> verdict() const {
-    const auto wrong = ordinary_.verdict();
-    return wrong ? wrong : special_.verdict();
-  }
-  std::vector<OutputError> errors() const { return ordinary_.errors(); }
-
- private:
-  Budget ordinary_;
-  Budget special_;  // PyTorch's errors there say nothing about ordinary values
-};
-
 class Check {
  public:
   Check(Runner& runner, SetStore& sets, const Problem& problem, const CheckOptions& options,
@@ -188,6 +162,13 @@ class Check {
 };
 
 }  // namespace
+
+std::byte draw_poison(Rng& rng, std::byte other_than) {
+  while (true) {
+    const auto poison = static_cast<std::byte>(0x41 + rng.below(0x3a));
+    if (poison != other_than) return poison;
+  }
+}
 
 std::optional<RunnerFailure> check_canaries(const OutputSet& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {

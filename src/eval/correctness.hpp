@@ -54,6 +54,9 @@ Result<void> check_further_runs(runner::Runner& runner, SetStore& sets, const Pr
 // Slots 0 and 1 are for checking; timing slots follow.
 inline constexpr int kFirstTimingSlot = 2;
 
+// Repeated in every width, these are large finite floats, large integers and no boolean.
+std::byte draw_poison(Rng& rng, std::byte other_than);
+
 // Whether the canaries of all outputs are as they were made; else a failure.
 std::optional<runner::RunnerFailure> check_canaries(const OutputSet& outputs);
 

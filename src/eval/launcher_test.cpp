@@ -52,7 +52,7 @@ class Launching : public ::testing::Test {
     const std::string self = *os::own_executable();
     auto launcher = Launcher::start({.command = {self, "launch", KE_FAKE_CUDA},
                                      .clock = &clock_,
-                                     .visible_paths = {KE_FAKE_CUDA}});
+                                     .driver = KE_FAKE_CUDA});
     EXPECT_TRUE(launcher) << launcher.error().to_string();
     return std::move(*launcher);
   }

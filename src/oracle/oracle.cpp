@@ -7,10 +7,13 @@
 
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/json.hpp"
+#include "oracle/connected_slots.hpp"
 #include "oracle/connection.hpp"
 #include "oracle/oracle_process.hpp"
 #include "oracle/protocol.hpp"
@@ -38,7 +41,9 @@ class ProcessOracle final : public Oracle {
       : options_(std::move(options)),
         process_(std::move(process)),
         main_(std::move(judge), process_.get(), blame()),
-        compile_(std::move(compile), nullptr, blame()) {}
+        compile_(std::move(compile), nullptr, blame()) {
+    if (!options_.device.empty()) connect_slots();
+  }
 
   // In two steps, so that several processes can import and export at the same time.
   Result<void> request_load();
@@ -51,8 +56,10 @@ class ProcessOracle final : public Oracle {
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
   void set_running(bool running) override;
   void freeze(bool frozen) override;
+  DeviceSlots* device_slots() override { return slots_ ? &*slots_ : nullptr; }
 
  private:
+  void connect_slots();
   oracle::Blame blame() const {
     return {options_.problem_path, options_.python, options_.limits.oracle_memory_bytes};
   }
@@ -74,7 +81,22 @@ class ProcessOracle final : public Oracle {
   std::recursive_mutex calls_;
   bool paused_ = false;
   bool frozen_ = false;  // paused for others
+  std::optional<oracle::ConnectedSlots> slots_;  // of an oracle on a device
 };
+
+void ProcessOracle::connect_slots() {
+  oracle::ConnectedSlots::Parts parts;
+  parts.main = &main_;
+  parts.compile = &compile_;
+  parts.problem = &problem_;
+  parts.set_max = set_max();
+  parts.resume = [this] { resume(); };
+  parts.compile_ready = [this] { return compile_state_ == BaselineState::ready; };
+  parts.compile_failed = [this] { compile_state_ = BaselineState::failed; };
+  parts.hold_compile = [this](bool held) { return hold_compile(held); };
+  parts.lose_float64 = [this] { problem_.float64_truth = false; };
+  slots_.emplace(std::move(parts));
+}
 
 Result<void> ProcessOracle::request_load() {
   const Json start{{"do", "start"},
@@ -86,7 +108,9 @@ Result<void> ProcessOracle::request_load() {
                      {"seed", options_.seed},
                      {"threads", options_.threads},
                      {"cache_dir", options_.cache_dir},
-                     {"memory_bytes", options_.limits.oracle_memory_bytes}}}};
+                     {"memory_bytes", options_.limits.oracle_memory_bytes},
+                     {"device", options_.device},
+                     {"driver", options_.driver}}}};
   TRY(main_.send(start));
   return main_.send(Json{{"do", "load"}});
 }
@@ -280,14 +304,17 @@ Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options
       oracle::prepare_python_room({.python = options.python,
                                    .problem_folder = fs::path(options.problem_path).parent_path(),
                                    .cache_dir = options.cache_dir,
-                                   .memory_bytes = options.limits.oracle_memory_bytes}));
+                                   .memory_bytes = options.limits.oracle_memory_bytes,
+                                   .driver = options.device.empty() ? "" : options.driver}));
   oracle::ProcessRequest request;
   request.python = options.python;
   request.room = &room;
   request.judge = judge.second.get();
   request.compile = compile.second.get();
   request.environment = oracle::python_environment(options.cache_dir);
-  request.memory_bytes = options.limits.oracle_memory_bytes;
+  // A driver reserves address space for all of its device's memory; the room's limit remains.
+  request.memory_bytes = options.device.empty() ? options.limits.oracle_memory_bytes
+                                                : std::numeric_limits<int64_t>::max();
   request.threads = options.threads;
   auto process = TRY(start_python(request, script, options));
   judge.second.reset();

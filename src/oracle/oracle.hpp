@@ -57,6 +57,8 @@ struct InputSet {
 
 enum class BaselineState : uint8_t { absent, building, ready, failed };
 
+class DeviceSlots;
+
 class Oracle {
  public:
   virtual ~Oracle() = default;
@@ -78,6 +80,10 @@ class Oracle {
   void resume() { set_running(true); }
   virtual void set_running(bool running) = 0;
 
+  // What an oracle whose tensors lie on a device does instead of make_set(), release() and ring();
+  // null for one on the processor, the oracle's otherwise.
+  virtual DeviceSlots* device_slots() { return nullptr; }
+
   // While frozen it stands still whatever pause() and resume() say; calls wait. For others who
   // measure on this machine. Any thread may call it at any time.
   virtual void freeze(bool frozen) { (void)frozen; }
@@ -98,6 +104,9 @@ struct OracleOptions {
   int32_t threads = 1;
   std::string cache_dir;  // torch.compile's cache and the unpacked Python files
   Limits limits;          // python_start_max and oracle_*
+  // Where Model, inputs and truth live, in PyTorch's words ("cuda:0"); empty: on the processor.
+  std::string device = {};
+  std::string driver = "libcuda.so.1";  // of that device, for dlopen
   // Forks the process, where it can; null: the interpreter is started and imports torch anew.
   oracle::Zygote* zygote = nullptr;
 };

@@ -7,6 +7,7 @@
 
 #include "base/digest.hpp"
 #include "embedded/ke_oracle_python.hpp"
+#include "os/cuda_room.hpp"
 #include "os/file_system.hpp"
 
 namespace ke::oracle {
@@ -81,6 +82,7 @@ std::vector<std::string> python_environment(const fs::path& cache_dir, const std
   // The room has no /etc/passwd, and PyTorch asks who the user is.
   environment.push_back("USER=kernelevolve");
   environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache_dir / "inductor").string());
+  environment.push_back("TRITON_CACHE_DIR=" + (cache_dir / "triton").string());
   environment.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // compilers stay in one process group
   // Inductor would keep its precompiled header in /tmp, which is each oracle's own: 15 s of
   // compiling and 150 MB an oracle, to save 4 s a kernel.
@@ -107,6 +109,11 @@ Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   show(options.paths, needs.problem_folder, false);
   show(options.paths, needs.cache_dir, true);
   show(options.paths, unpacked(needs.cache_dir), false);  // the next problem's oracle reads it
+  if (!needs.driver.empty()) {
+    for (os::VisiblePath& path : os::cuda::visible_paths(needs.driver)) {
+      options.paths.push_back(std::move(path));
+    }
+  }
   return os::Room::prepare(options);
 }
 

@@ -35,6 +35,7 @@ struct RoomNeeds {
   std::filesystem::path problem_folder;
   std::filesystem::path cache_dir;  // writable inside
   int64_t memory_bytes = 0;
+  std::string driver = {};  // of the device that it computes on, as for dlopen; empty: none
 };
 Result<os::Room> prepare_python_room(const RoomNeeds& needs);
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "os/cuda_api.hpp"
+#include "os/cuda_room.hpp"
 #include "os/sandbox.hpp"
 #include "os/shared_memory.hpp"
 #include "os/socket.hpp"
@@ -21,24 +22,13 @@ std::string printable_only(std::string_view text) {
   return out;
 }
 
-// The driver talks to the device through nodes, and finds it through the system's own folders.
 Result<os::Room> prepare_room(const Options& options) {
   os::RoomOptions room;
   room.paths = os::toolchain_paths();
-  for (const char* node : {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}) {
-    room.paths.push_back({.host = node, .inside = {}, .writable = true, .optional = true});
-  }
-  room.paths.push_back({.host = fmt::format("/dev/nvidia{}", options.ordinal),
-                        .inside = {},
-                        .writable = true,
-                        .optional = true});
-  for (const char* folder : {"/sys/devices", "/sys/bus/pci", "/sys/module", "/usr/local/nvidia"}) {
-    room.paths.push_back({.host = folder, .inside = {}, .writable = false, .optional = true});
+  for (os::VisiblePath& path : os::cuda::visible_paths(options.driver)) {
+    room.paths.push_back(std::move(path));
   }
   room.paths.push_back({.host = options.command.front(), .inside = {}, .writable = false});
-  for (const std::string& path : options.visible_paths) {
-    room.paths.push_back({.host = path, .inside = {}, .writable = false, .optional = true});
-  }
   room.system_calls = os::SystemCalls::all;  // the program is ours; the driver's calls are its own
   room.proc_whole = true;
   room.processes_max = kProcessesMax;

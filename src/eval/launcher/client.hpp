@@ -50,8 +50,7 @@ struct Options {
   int ordinal = 0;                   // which device
   os::Clock* clock = nullptr;
   Nanoseconds start_max = std::chrono::seconds(60);
-  // Beside the device's nodes: the driver, if it lies elsewhere.
-  std::vector<std::string> visible_paths = {};
+  std::string driver = "libcuda.so.1";  // as for dlopen; shown in the room if it is a path
 };
 
 // One launcher process. After a failure it is dead, and another one is started. Not thread-safe.

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/device/evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "base/assert.hpp"
+#include "base/rng.hpp"
+#include "eval/baselines.hpp"
+#include "eval/build.hpp"
+#include "eval/device/check.hpp"
+#include "eval/device/timing.hpp"
+#include "eval/floor.hpp"
+#include "eval/timing_lock.hpp"
+#include "os/file_system.hpp"
+#include "target/device_package.hpp"
+
+namespace ke::device {
+namespace {
+
+constexpr int64_t kPackageBytesMax = int64_t{256} << 20;
+constexpr int64_t kMillisecondNs = 1'000'000;
+
+// What is launched, or why the candidate's package cannot be.
+struct Launchable {
+  std::string code;
+  target::LaunchPlan plan;
+  std::optional<Evaluation> failure;
+};
+
+target::LaunchShapes launch_shapes(const Problem& problem) {
+  target::LaunchShapes shapes;
+  for (const TensorSpec& spec : problem.inputs) shapes.inputs.push_back(spec.shape);
+  for (const TensorSpec& spec : problem.outputs) shapes.outputs.push_back(spec.shape);
+  return shapes;
+}
+
+Evaluation rejection(Verdict verdict, std::string detail) {
+  Evaluation evaluation;
+  evaluation.verdict = verdict;
+  evaluation.detail = std::move(detail);
+  return evaluation;
+}
+
+Result<Launchable> read_package(const std::string& path, const Problem& problem) {
+  Result<target::DevicePackage> package =
+      target::decode_package(TRY(os::read_file(path, kPackageBytesMax)));
+  Launchable found;
+  if (!package) {
+    found.failure = rejection(Verdict::compile_error, package.error().to_string());
+    return found;
+  }
+  const Result<target::LaunchScript> script = target::parse_launch_lines(package->launch_lines);
+  Result<target::LaunchPlan> plan = script
+                                        ? target::plan_launches(*script, launch_shapes(problem))
+                                        : Result<target::LaunchPlan>(script.error());
+  if (!plan) {
+    found.failure = rejection(Verdict::compile_error, plan.error().to_string());
+    return found;
+  }
+  found.code = std::move(package->code);
+  found.plan = std::move(*plan);
+  return found;
+}
+
+class DeviceJudge final : public Evaluator {
+ public:
+  DeviceJudge(const DeviceEvaluatorOptions& options, std::unique_ptr<TimingLock> lock,
+              Builder builder)
+      : options_(options.judge),
+        lock_(std::move(lock)),
+        builder_(std::move(builder)),
+        sets_(*options_.oracle, options_.machine, options_.limits, options_.seed),
+        baseline_oracle_(*options_.oracle),
+        baselines_(baseline_oracle_),
+        rng_(Rng(options_.seed).split("device judge")),
+        runner_({.launcher = {.command = options.launcher_command,
+                              .ordinal = options.ordinal,
+                              .clock = options_.clock,
+                              .driver = options.driver},
+                 .sets = &sets_}) {}
+
+  Result<Artifact> build(const std::string& source) override { return builder_.build(source); }
+  Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
+  Result<std::vector<std::string>> admission_flags() override { return problem().flags; }
+  int64_t floor_ns() const override {
+    return physical_floor_ns(problem(), options_.machine, sets_.cold());
+  }
+
+ private:
+  const Problem& problem() const { return options_.oracle->problem(); }
+  DeviceSlots& slots() { return *options_.oracle->device_slots(); }
+
+  Result<void> refresh_baselines(const JudgeOptions& options);
+  Nanoseconds call_max(const JudgeOptions& options) const;
+  std::vector<int> sets_to_check(Effort effort) const;
+  Result<void> judge_loaded(const JudgeOptions& options, Evaluation& evaluation);
+  Result<std::optional<DeviceFailure>> time(const JudgeOptions& options, Evaluation& evaluation);
+
+  EvaluatorOptions options_;
+  std::unique_ptr<TimingLock> lock_;
+  Builder builder_;
+  std::mutex running_;  // held while a launcher runs: guards what follows
+  DeviceSets sets_;
+  bool sets_unseen_ = true;  // by every candidate that was not being confirmed
+  DeviceBaselineOracle baseline_oracle_;
+  Baselines baselines_;
+  Rng rng_;
+  DeviceRunner runner_;
+};
+
+// Screens trust what is known; full and confirm measure again.
+Result<void> DeviceJudge::refresh_baselines(const JudgeOptions& options) {
+  if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
+  const std::vector<int64_t> ids = TRY(fill_timing_slots(sets_));
+  const TimingLock::Held lock = lock_->hold();
+  return baselines_.measure_all(ids);
+}
+
+// As for kernels on the processor: a search need not wait long for what is hopelessly slow.
+Nanoseconds DeviceJudge::call_max(const JudgeOptions& options) const {
+  constexpr int64_t kHopelessly = 5;  // times the best
+  const Nanoseconds whole = options_.limits.call_max;
+  const auto eager = baselines_.time_ns(BaselineKind::eager);
+  if (!eager) return whole;
+  const Nanoseconds grown = 50 * Nanoseconds(*eager);
+  if (options.effort == Effort::screen) {
+    const Nanoseconds patience =
+        options.best_ns ? kHopelessly * Nanoseconds(*options.best_ns) : grown;
+    return std::clamp<Nanoseconds>(patience, std::chrono::seconds(5), std::max(whole, grown));
+  }
+  return std::max(whole, grown);
+}
+
+std::vector<int> DeviceJudge::sets_to_check(Effort effort) const {
+  std::vector<int> indices;
+  const bool heavy = baselines_.time_ns(BaselineKind::eager).value_or(0) > kHeavyNs;
+  for (int i = 0; i < kCheckedSetCount; ++i) {
+    const bool probe_of_heavy = i == 0 || kCheckedSets[i] == SetKind::mantissa_tail;
+    if (effort != Effort::screen || !heavy || probe_of_heavy) indices.push_back(i);
+  }
+  return indices;
+}
+
+Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptions& options) {
+  if (artifact.failure) return *artifact.failure;
+  const std::lock_guard running(running_);
+  const Nanoseconds start = options_.clock->now();
+  if (options.measure && options.effort != Effort::screen) {
+    TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
+  }
+  const TimingLock::Turn turn = TRY(lock_->take_turn());
+  // What the search was judged with is not what confirms; those confirmed in a row share new sets.
+  if (options.effort == Effort::confirm && !sets_unseen_) sets_.renew();
+  sets_unseen_ = options.effort == Effort::confirm;
+  if (options.measure) TRY(refresh_baselines(options));
+
+  Launchable launchable = TRY(read_package(artifact.built_path, problem()));
+  if (launchable.failure) {
+    launchable.failure->build_ms = artifact.build_ms;
+    return *launchable.failure;
+  }
+  Evaluation evaluation;
+  evaluation.build_ms = artifact.build_ms;
+  if (options.effort == Effort::confirm) runner_.forget();  // a process of its own
+  const launcher::Outcome loaded =
+      TRY(runner_.load(std::move(launchable.code), std::move(launchable.plan)));
+  if (const auto* failure = failure_of(loaded)) {
+    evaluation.verdict = failure->verdict;
+    evaluation.detail = failure->detail;
+  } else {
+    TRY(judge_loaded(options, evaluation));
+  }
+  evaluation.protections = runner_.protections();
+  evaluation.judge_ms = (options_.clock->now() - start).count() / kMillisecondNs;
+  return evaluation;
+}
+
+Result<void> DeviceJudge::judge_loaded(const JudgeOptions& options, Evaluation& evaluation) {
+  const DeviceCheckOptions check{options_.precision, options_.determinism,
+                                 sets_to_check(options.effort), call_max(options)};
+  const DeviceCheckResult checked = TRY(check_on_device(runner_, sets_, problem(), check, rng_));
+  std::optional<DeviceFailure> failure = checked.failure;
+  evaluation.errors = checked.errors;
+  if (!failure && options.measure) failure = TRY(time(options, evaluation));
+  if (failure) {
+    evaluation.measurement.reset();
+    evaluation.flags.clear();
+    evaluation.verdict = failure->verdict;
+    evaluation.detail = failure->detail;
+    return {};
+  }
+  evaluation.verdict = Verdict::accepted;
+  evaluation.confirmed = options.effort == Effort::confirm;
+  if (checked.nondeterministic) evaluation.flags.emplace_back(kNondeterministicFlag);
+  for (const std::string& flag : TRY(admission_flags())) evaluation.flags.push_back(flag);
+  return {};
+}
+
+Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& options,
+                                                       Evaluation& evaluation) {
+  const TimingLock::Held held = lock_->hold();
+  TRY(slots().hold_background(true));
+  const DeviceTimingOptions timing{.sets = &sets_,
+                                   .baselines = &baselines_,
+                                   .baseline_oracle = &baseline_oracle_,
+                                   .problem = &problem(),
+                                   .device = options_.machine,
+                                   .precision = options_.precision,
+                                   .judge = options,
+                                   .call_max = call_max(options)};
+  const DeviceTimingResult timed = TRY(time_on_device(runner_, timing, rng_));
+  TRY(slots().hold_background(false));
+  if (timed.failure) return timed.failure;
+  evaluation.measurement = timed.measurement;
+  evaluation.stopped_early = timed.stopped_early;
+  if (timed.tie) evaluation.flags.emplace_back("tie");
+  if (timed.too_small) evaluation.flags.emplace_back("too_small");
+  if (timed.drifted) evaluation.flags.emplace_back("drift");
+  return std::optional<DeviceFailure>();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Evaluator>> make_judge(const DeviceEvaluatorOptions& options,
+                                              std::unique_ptr<TimingLock> lock, Builder builder) {
+  return std::unique_ptr<Evaluator>(
+      std::make_unique<DeviceJudge>(options, std::move(lock), std::move(builder)));
+}
+
+}  // namespace ke::device
+
+namespace ke {
+
+Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOptions& options) {
+  const EvaluatorOptions& judge = options.judge;
+  KE_ASSERT(judge.oracle && judge.oracle->device_slots() && judge.target && judge.clock &&
+            !options.launcher_command.empty());
+  auto lock = std::make_unique<TimingLock>(
+      judge.device_lock, [oracle = judge.oracle](bool judging) { oracle->freeze(judging); });
+  Builder builder = TRY(Builder::create({judge.target, judge.limits, judge.libraries,
+                                         judge.artifacts, lock.get(), judge.clock}));
+  return device::make_judge(options, std::move(lock), std::move(builder));
+}
+
+MachineProfile device_profile(const DeviceFacts& facts) {
+  constexpr double kL2OverMemory = 2.5;  // of bandwidth; only what fits the L2 is measured by it
+  MachineProfile profile;
+  profile.cpu = facts.name;
+  profile.threads = facts.multiprocessors;
+  profile.vector_bytes = 64;
+  profile.l1_bytes = 256 << 10;
+  profile.l2_bytes = 256 << 10;
+  profile.llc_bytes = facts.l2_bytes;
+  profile.flops_f32_all = facts.flops_f32;
+  profile.flops_f32_single = facts.flops_f32 / facts.multiprocessors;
+  profile.bandwidth_all = facts.bandwidth;
+  profile.bandwidth_single = facts.bandwidth / facts.multiprocessors;
+  profile.bandwidth_llc_all = kL2OverMemory * facts.bandwidth;
+  return profile;
+}
+
+}  // namespace ke

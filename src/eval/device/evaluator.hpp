@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The judge of kernels that run on a device: the oracle holds the tensors, a launcher in a locked
+// room launches, the judge decides. See README.md of the folder above for the order of the checks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/evaluator.hpp"
+#include "oracle/device_slots.hpp"
+
+namespace ke {
+
+// Everything that EvaluatorOptions says, and must say here too: its machine is the device (see
+// device_profile), its oracle one with device_slots().
+struct DeviceEvaluatorOptions {
+  EvaluatorOptions judge;
+  std::vector<std::string> launcher_command;  // a program that calls launcher::child_main()
+  std::string driver = "libcuda.so.1";        // as for dlopen
+  int ordinal = 0;
+};
+
+Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOptions& options);
+
+// What roofs and rotation need to know of a device, in the terms of a machine: a multiprocessor is
+// a thread, its caches are the first level, the device's L2 is the last. Rates as the oracle
+// measured them.
+MachineProfile device_profile(const DeviceFacts& facts);
+
+}  // namespace ke

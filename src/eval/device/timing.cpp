@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/device/timing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "eval/baseline_samples.hpp"
+#include "eval/correctness.hpp"
+#include "eval/floor.hpp"
+#include "eval/statistics.hpp"
+#include "eval/timing.hpp"
+
+namespace ke::device {
+namespace {
+
+using launcher::LaunchFailure;
+using launcher::LaunchMode;
+using launcher::Outcome;
+
+constexpr size_t kComparedSlots = 4;  // the last ones of a watched batch
+constexpr int kGraphPairs = 7;
+constexpr double kDeviceDrift = 0.2;
+
+class DeviceTiming {
+ public:
+  DeviceTiming(DeviceRunner& runner, const DeviceTimingOptions& options, Rng& rng)
+      : runner_(runner), options_(options), sets_(*options.sets), rng_(rng) {}
+
+  Result<DeviceTimingResult> run() {
+    TRY(prepare());
+    if (!result_.failure) TRY(sample());
+    if (!result_.failure) conclude();
+    if (!result_.failure) TRY(sample_graphs());
+    if (!result_.failure) TRY(watch(rotation_.size()));
+    return std::move(result_);
+  }
+
+ private:
+  bool screening() const { return options_.judge.effort == Effort::screen; }
+
+  Result<void> prepare() {
+    ids_ = TRY(fill_timing_slots(sets_));
+    rotation_.resize(ids_.size());
+    std::iota(rotation_.begin(), rotation_.end(), 0);
+    rng_.shuffle(rotation_);
+    int64_t taken = 0;
+    for (int round = 0; round < 2 && !result_.failure; ++round) {  // the first one maps and loads
+      taken = TRY(batch(rotation_, LaunchMode::plain));
+    }
+    if (result_.failure) return {};
+    const auto calls = static_cast<int64_t>(rotation_.size());
+    plan_ = plan_timing(options_.judge.effort, std::max<int64_t>(1, taken / calls),
+                        options_.baselines->fastest_ns(), static_cast<int>(calls), sets_.cold());
+    plan_.calls = std::min(plan_.calls, launcher::kCallsPerBatchMax);
+    return {};
+  }
+
+  // Time of a whole batch of the candidate's; 0 after a failure.
+  Result<int64_t> batch(const std::vector<int>& order, LaunchMode mode) {
+    const Outcome outcome = TRY(runner_.run(order, {.mode = mode}, options_.call_max));
+    if (const LaunchFailure* failure = failure_of(outcome)) {
+      result_.failure =
+          TRY(explain(runner_, sets_, *failure, order.front(), options_.call_max));
+      return int64_t{0};
+    }
+    const auto& times = std::get<std::vector<int64_t>>(outcome);
+    return times.empty() ? int64_t{1} : std::max<int64_t>(1, times.front());
+  }
+
+  std::vector<int> next_order(int32_t calls) {
+    std::vector<int> order;
+    for (int32_t i = 0; i < calls; ++i) order.push_back(rotation_[next_++ % rotation_.size()]);
+    return order;
+  }
+
+  // Outputs say nothing of earlier calls.
+  Result<void> poison(const std::vector<int>& order) {
+    poison_ = draw_poison(rng_, poison_);
+    for (const int slot : std::set<int>(order.begin(), order.end())) {
+      TRY(sets_.oracle().poison(sets_.at(slot).slot.id, static_cast<uint8_t>(poison_)));
+    }
+    return {};
+  }
+
+  // Other contents at an address that was seen before.
+  Result<void> change_a_slot() {
+    const auto count = static_cast<int64_t>(rotation_.size());
+    TRY(sets_.fill(static_cast<int>(rng_.below(count)),
+                   sets_.nominal(static_cast<int>(rng_.below(count)))));
+    return {};
+  }
+
+  Result<int64_t> candidate_batch(const std::vector<int>& order, LaunchMode mode) {
+    TRY(poison(order));
+    if (plan_.warm_calls) TRY(batch({order.back()}, mode));
+    return result_.failure ? int64_t{0} : TRY(batch(order, mode));
+  }
+
+  std::vector<int64_t> ids_of(const std::vector<int>& order) const {
+    std::vector<int64_t> ids;
+    for (const int slot : order) ids.push_back(ids_[static_cast<size_t>(slot)]);
+    return ids;
+  }
+
+  // A batch of which nobody can know that its results will be looked at.
+  Result<void> watch(size_t calls) {
+    const std::vector<int> order = next_order(static_cast<int32_t>(calls));
+    TRY(candidate_batch(order, LaunchMode::plain));
+    std::set<int> compared;
+    for (size_t i = order.size(); i-- > 0 && compared.size() < kComparedSlots;) {
+      if (result_.failure || !compared.insert(order[i]).second) continue;
+      RunBudget budget(*options_.problem, options_.precision);
+      result_.failure = TRY(compare_slot(sets_, *options_.problem, order[i], budget));
+      if (const auto wrong = budget.verdict(); wrong && !result_.failure) {
+        result_.failure = DeviceFailure{Verdict::wrong_output, *wrong};
+      }
+      if (result_.failure) result_.failure->detail += " (in a call that was timed)";
+    }
+    return {};
+  }
+
+  Result<void> sample() {
+    Measurement& m = result_.measurement;
+    std::vector<BaselineKind> kinds =
+        screening() ? std::vector{options_.baselines->better()} : options_.baselines->available();
+    const auto watched = static_cast<int>(rng_.below(plan_.pairs));
+    for (int pair = 0; pair < plan_.pairs; ++pair) {
+      TRY(change_a_slot());
+      if (pair == watched) TRY(watch(1 + static_cast<size_t>(rng_.below(plan_.calls))));
+      if (result_.failure) return {};
+      const std::vector<int> order = next_order(plan_.calls);
+      const int64_t taken = TRY(candidate_batch(order, LaunchMode::plain));
+      if (result_.failure) return {};
+      m.candidate_ns.push_back(std::max<int64_t>(1, taken / plan_.calls));
+      TRY(sample_baselines(kinds, ids_of(order)));
+      if (compile_is_clearly_slower(m)) kinds = {BaselineKind::eager};
+      if (screening() && pair == 1 && options_.judge.best_ns &&
+          static_cast<double>(median_ns(m.candidate_ns)) >
+              kClearlySlower * static_cast<double>(*options_.judge.best_ns)) {
+        result_.stopped_early = plan_.pairs > 2;
+        return {};
+      }
+    }
+    return {};
+  }
+
+  Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
+                                const std::vector<int64_t>& ids) {
+    Measurement& m = result_.measurement;
+    for (const BaselineKind kind : std::vector(kinds)) {
+      if (plan_.warm_calls) (void)options_.baseline_oracle->ring(kind, {ids.back()});
+      const Result<Nanoseconds> taken = options_.baseline_oracle->ring(kind, ids);
+      auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
+      if (taken) {
+        samples.push_back(std::max<int64_t>(1, taken->count() / std::ssize(ids)));
+        continue;
+      }
+      if (kind == BaselineKind::eager) return taken.error();
+      options_.baselines->lose_compile();
+      samples.clear();
+      kinds = {BaselineKind::eager};
+    }
+    return {};
+  }
+
+  void conclude() {
+    Measurement& m = result_.measurement;
+    m.calls_per_batch = plan_.calls;
+    m.cold = sets_.cold();
+    m.time_ns = median_ns(m.candidate_ns);
+    m.eager_median_ns = options_.baselines->time_ns(BaselineKind::eager);
+    m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
+    if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
+    if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
+    if (compile_was_left_out(m)) {  // by its ratio: the machine may have changed since
+      m.compile_median_ns = std::llround(compile_over_eager(m).middle *
+                                         static_cast<double>(*m.eager_median_ns));
+    }
+    const Interval speedup = paired_speedup(better_samples(m), m.candidate_ns);
+    m.speedup = speedup.middle;
+    m.speedup_low = speedup.low;
+    m.speedup_high = speedup.high;
+    m.drift = drift_of(better_samples(m));
+    result_.tie = is_tie(speedup);
+    result_.drifted = std::abs(m.drift - 1) > kDeviceDrift;
+    result_.too_small = m.time_ns < kLaunchNs;
+    const int64_t least = impossible_below_ns(*options_.problem, options_.device, m.cold);
+    if (m.time_ns < least) {
+      result_.failure = DeviceFailure{
+          Verdict::implausible_time,
+          fmt::format("{} ns a call, when moving the bytes that must move takes at least {} ns",
+                      m.time_ns, least)};
+    }
+  }
+
+  // Both sides captured once and replayed: what is left when launching costs next to nothing.
+  Result<void> sample_graphs() {
+    if (screening()) return {};
+    DeviceSlots& slots = sets_.oracle();
+    std::vector<int64_t> ours, theirs;
+    for (int pair = 0; pair < kGraphPairs; ++pair) {
+      const std::vector<int> order = next_order(plan_.calls);
+      const int64_t taken = TRY(candidate_batch(order, LaunchMode::graph));
+      if (result_.failure) return {};
+      const std::vector<int64_t> ids = ids_of(order);
+      const Result<Rung> rung = slots.ring(BaselineKind::eager, BaselineMode::graph, ids);
+      if (!rung) return {};  // a model that cannot be captured has no such figure
+      if (pair == 0) continue;  // it captured
+      ours.push_back(taken / plan_.calls);
+      theirs.push_back(rung->device_ns / plan_.calls);
+    }
+    result_.measurement.graph_ns = median_ns(ours);
+    result_.measurement.graph_baseline_ns = median_ns(theirs);
+    return {};
+  }
+
+  DeviceRunner& runner_;
+  const DeviceTimingOptions& options_;
+  DeviceSets& sets_;
+  Rng& rng_;
+  std::vector<int64_t> ids_;   // of the oracle's slots, by index
+  std::vector<int> rotation_;  // indices, shuffled
+  size_t next_ = 0;
+  TimingPlan plan_;
+  std::byte poison_{0};
+  DeviceTimingResult result_;
+};
+
+}  // namespace
+
+Result<InputSet> DeviceBaselineOracle::make_set(const SetRequest& /*request*/) {
+  return Error{Errc::internal, "an oracle on a device makes no sets in memory files"};
+}
+
+Result<Nanoseconds> DeviceBaselineOracle::ring(BaselineKind kind,
+                                               const std::vector<int64_t>& slots) {
+  const Rung rung = TRY(oracle_.device_slots()->ring(kind, BaselineMode::plain, slots));
+  return Nanoseconds(rung.device_ns);
+}
+
+Result<std::vector<int64_t>> fill_timing_slots(DeviceSets& sets) {
+  std::vector<int64_t> ids;
+  for (int i = 0; i < sets.timing_count(); ++i) {
+    const FilledSlot* filled = TRY(sets.fill(i, sets.nominal(i)));
+    ids.push_back(filled->slot.id);
+  }
+  return ids;
+}
+
+Result<DeviceTimingResult> time_on_device(DeviceRunner& runner, const DeviceTimingOptions& options,
+                                          Rng& rng) {
+  return DeviceTiming(runner, options, rng).run();
+}
+
+}  // namespace ke::device
