@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels for the stand-in of the CUDA driver (fake_cuda.cpp), right and wrong ones.
-#include <stdint.h>
 #include <unistd.h>
 
-#define KE_FAKE(name, ...)                                                                     \
-  extern "C" const int ke_fake_sizes_##name[] = {__VA_ARGS__, 0};                              \
-  extern "C" void ke_fake_##name(const unsigned* grid, const unsigned* block, unsigned shared, \
-                                 void** arguments)
-
-namespace {
-template <class T>
-T argument(void** arguments, int at) {
-  return *static_cast<T*>(arguments[at]);
-}
-int64_t threads(const unsigned* grid, const unsigned* block) { return int64_t{grid[0]} * block[0]; }
-}  // namespace
+#include "fake_kernel.h"
 
 // out[i] = factor * in[i] for every thread i below n
 KE_FAKE(scale, 8, 8, 4, 8) {
