@@ -3,7 +3,8 @@
 
 Ringing has two steps. The request names the sets, and everything that is not the call is prepared
 (models bound, state restored, new sets warmed up). Then one byte rings, the calls run, and one byte
-answers: RUNG, or FAILED followed by an error message.
+answers: RUNG, or FAILED followed by an error message. On a device the calls are waited for, and a
+message with their time by the device's events follows RUNG.
 
 What a set's last call returned is kept until the set's next one, so that results rotate through as
 much memory as a candidate's outputs do: a result dropped at once would be written to the same block
@@ -20,7 +21,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,9 @@ import torch
 
 from binding import BoundModel
 from channel import Channel, Closed
+from device_calls import Captured, Stopwatch, give_back
+from device_slots import import_inputs
+from failure import Unavailable
 from problem import LoadedProblem, Options, load
 from sets import InputSet, map_inputs
 
@@ -44,7 +48,9 @@ class Call:
     arguments: list[Any]
 
 
-def ring(channel: Channel, calls: list[Call], kept: dict[int, Any]) -> None:
+def ring(
+    channel: Channel, calls: list[Call], kept: dict[int, Any], watch: Stopwatch | None = None
+) -> None:
     """Answers the request, waits for the bell, runs every call once, answers."""
     doorbell = channel.socket
     gc.disable()
@@ -52,26 +58,50 @@ def ring(channel: Channel, calls: list[Call], kept: dict[int, Any]) -> None:
     if not doorbell.recv(1):
         raise Closed
     try:
+        if watch is not None:
+            watch.start()
         for call in calls:
             kept[call.number] = call.function(*call.arguments)
+        if watch is not None:
+            watch.stop()
     except Exception as error:  # noqa: BLE001  the reference ran before; report, don't die
         doorbell.send(FAILED)
         channel.send({"error": {"code": "internal", "message": f"the baseline failed: {error}"}})
     else:
         doorbell.send(RUNG)
+        if watch is not None:
+            channel.send({"ok": {"device_ns": watch.nanoseconds()}})
     finally:
         gc.enable()
 
 
 def eager_calls(
-    problem: LoadedProblem, sets: dict[int, InputSet], wanted: list[int]
+    problem: LoadedProblem, sets: Mapping[int, InputSet], wanted: list[int], mode: str = "plain"
 ) -> list[Call]:
     calls = []
     for number in wanted:
         bound = sets[number].bound(problem)
-        bound.restore()
-        calls.append(Call(number, bound.model, bound.arguments))
+        function, arguments = bound.model, bound.arguments
+        calls.append(prepared(problem, sets[number], number, function, arguments, mode))
     return calls
+
+
+def prepared(
+    problem: LoadedProblem,
+    made: InputSet,
+    number: int,
+    function: Callable[..., Any],
+    arguments: list[Any],
+    mode: str,
+) -> Call:
+    """The call with its state restored; in the mode "graph", a replay of it. May raise Unavailable."""
+    bound = made.bound(problem)
+    if mode == "graph" and made.captured is None:
+        made.captured = Captured(bound, function, arguments, problem.options.place())
+    bound.restore()
+    if mode == "graph":
+        return Call(number, made.captured.replay, [])
+    return Call(number, function, arguments)
 
 
 class CompiledBaseline:
@@ -95,12 +125,21 @@ class CompiledBaseline:
                     self._build(request)
                     self.judge.send({"ok": {}})
                 elif request["do"] == "ring":
-                    ring(self.judge, self._calls(request["sets"]), self.kept)
+                    self._ring(request)
             except Closed:
                 raise
+            except Unavailable as error:
+                self.judge.send({"error": {"code": "unavailable", "message": str(error)}})
             except Exception as error:  # noqa: BLE001  torch.compile may fail in any way
                 text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
                 self.judge.send({"error": {"code": "internal", "message": text}})
+
+    def _ring(self, request: dict[str, Any]) -> None:
+        if self.options.device:
+            calls = self._calls(request["slots"], request["mode"])
+            ring(self.judge, calls, self.kept, Stopwatch(self.options.place()))
+        else:
+            ring(self.judge, self._calls(request["sets"], "plain"), self.kept)
 
     def _build(self, request: dict[str, Any]) -> None:
         problem = load(self.options, lambda _: None)
@@ -113,6 +152,9 @@ class CompiledBaseline:
             arguments, _ = problem.draw(self.options.seed + seed)
             bound = BoundModel(problem, [t.clone() for t in arguments + problem.state()])
             self.compiled(bound.model, *bound.arguments)
+        del arguments, bound
+        if self.options.device:
+            give_back(self.options.place())
 
     def _receive_sets(self, wanted: list[int]) -> None:
         while self.oracle.readable() or any(i not in self.sets for i in wanted):
@@ -121,14 +163,22 @@ class CompiledBaseline:
                 self.sets.pop(message["set"], None)
                 self.warm.discard(message["set"])
                 self.kept.pop(message["set"], None)
+                if self.options.device:
+                    give_back(self.options.place())
                 continue
             assert self.problem is not None
-            made = map_inputs(self.problem.inputs, descriptors, message["offsets"])
+            made = self._map(descriptors, message)
             for fd in descriptors:
                 os.close(fd)
             self.sets[message["set"]] = made
 
-    def _calls(self, wanted: list[int]) -> list[Call]:
+    def _map(self, descriptors: list[int], message: dict[str, Any]) -> InputSet:
+        assert self.problem is not None
+        if self.options.device:
+            return import_inputs(self.problem, descriptors, message["tensors"])
+        return map_inputs(self.problem.inputs, descriptors, message["offsets"])
+
+    def _calls(self, wanted: list[int], mode: str) -> list[Call]:
         assert self.problem is not None and self.compiled is not None
         self._receive_sets(wanted)
         calls = []
@@ -137,8 +187,9 @@ class CompiledBaseline:
             if number not in self.warm:
                 self.compiled(bound.model, *bound.arguments)
                 self.warm.add(number)
-            bound.restore()
-            calls.append(Call(number, self.compiled, [bound.model, *bound.arguments]))
+            arguments = [bound.model, *bound.arguments]
+            made = self.sets[number]
+            calls.append(prepared(self.problem, made, number, self.compiled, arguments, mode))
         return calls
 
 
@@ -161,9 +212,7 @@ class CompileProcess:
 
     def share(self, number: int, made: InputSet) -> None:
         if not made.shared:
-            files = made.files_of_baseline
-            message = {"do": "set", "set": number, "offsets": [f.offset for f in files]}
-            self.channel.send(message, [f.fd for f in files])
+            made.hand_on(self.channel, number)
             made.shared = True
 
     def release(self, number: int, made: InputSet) -> None:

@@ -64,6 +64,10 @@ class BoundModel:
         for (module, key, _), saved in zip(self._attributes, self._saved, strict=True):
             setattr(module, key, copy.deepcopy(saved))
 
+    def state_of_attributes(self) -> list[Any]:
+        """The present values of the attributes that forward() replaces."""
+        return [getattr(module, key) for module, key, _ in self._attributes]
+
     def __call__(self) -> Any:
         if not self._draws:
             return self.model(*self.arguments)
@@ -91,6 +95,36 @@ def bind_float64(problem: LoadedProblem, tensors: list[torch.Tensor]) -> BoundMo
             if key not in state_names and not key.startswith("_flat_weight"):
                 vars(module)[key] = _widen(value)
     return bound
+
+
+def bind_on_processor(problem: LoadedProblem, mode: Any = None) -> BoundModel:
+    """A device's problem with tensors on the processor that hold no data, however large.
+
+    What is no input keeps its values: a graph holds them as constants.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with mode or FakeTensorMode():
+        fakes = [
+            torch.empty_strided(spec.shape, spec.strides, dtype=spec.dtype)
+            for spec in problem.inputs
+        ]
+    bound = BoundModel(problem, fakes)
+    for module in bound.model.modules():
+        for key, value in list(vars(module).items()):
+            if key not in ("_parameters", "_buffers", "_modules"):
+                vars(module)[key] = _on_processor(value)
+    return bound
+
+
+def _on_processor(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    if isinstance(value, torch.device):
+        return torch.device("cpu")
+    if type(value) in (list, tuple):
+        return type(value)(_on_processor(v) for v in value)
+    return value
 
 
 class float64_default:  # noqa: N801  used as a with statement

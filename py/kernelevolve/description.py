@@ -8,10 +8,17 @@ from typing import Any
 import torch
 
 from analysis import Analysis, OutputTraits, analyse
-from binding import BoundModel, bind_float64, float64_default, observe_state, record_changes
+from binding import (
+    BoundModel,
+    bind_float64,
+    bind_on_processor,
+    float64_default,
+    observe_state,
+    record_changes,
+)
 from draws import CHANGES, Draw, Recorder, drawing_nothing, refusing
 from export import ExportedGraph, ExportError, draws_numbers, trace, write_graph
-from failure import ProblemError, one_line
+from failure import ProblemError, device_full, fills_device, one_line
 from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, numbered, output_tensors
 from truth import ROUNDOFF
@@ -46,7 +53,8 @@ def _export(
     program, why = None, ""
     try:
         # A copy, because export may leave fake tensors in attributes of the module.
-        bound = BoundModel(problem, tensors)
+        on_device = bool(problem.options.device)
+        bound = bind_on_processor(problem) if on_device else BoundModel(problem, tensors)
         program = trace(bound.model, bound.arguments)
     except ProblemError:
         raise
@@ -67,13 +75,19 @@ def _export(
         return None, one_line(f"{type(error).__name__}: {error}")
 
 
+def _bind_fakes(problem: LoadedProblem, tensors: list[torch.Tensor], mode: Any) -> BoundModel:
+    if problem.options.device:
+        return bind_on_processor(problem, mode)
+    return BoundModel(problem, [mode.from_tensor(t) for t in tensors])
+
+
 def _observe_shapes(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[Draw]:
     """What forward() draws, without computing: what can be exported decides nothing by data."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            bound = BoundModel(problem, [mode.from_tensor(t) for t in tensors])
+            bound = _bind_fakes(problem, tensors, mode)
             with Recorder(problem.options.path) as recorder:
                 bound()
     except ProblemError:
@@ -101,7 +115,7 @@ def _try_forward(problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
     bound = BoundModel(problem, [t.clone() for t in tensors])
     before = observe_state(problem, bound)
     with problem.blame("forward()"), drawing_nothing(problem.options.path):
-        outputs = output_tensors(problem.options.path, bound())
+        outputs = output_tensors(problem.options, bound())
     record_changes(problem, before, observe_state(problem, bound))
     problem.outputs = [(tensor.dtype, list(tensor.shape)) for tensor in outputs]
 
@@ -118,13 +132,15 @@ def _works_in_float64(problem: LoadedProblem, tensors: list[torch.Tensor], real:
         with float64_default():
             if real:
                 bound = bind_float64(problem, tensors)
-                found = output_tensors(problem.options.path, bound())
+                found = output_tensors(problem.options, bound())
             else:
                 with FakeTensorMode(allow_non_fake_inputs=True) as mode:
                     fakes = [mode.from_tensor(t) for t in tensors]
                     bound = bind_float64(problem, fakes)
-                    found = output_tensors(problem.options.path, bound())
-    except Exception:  # noqa: BLE001  any failure means: not in float64
+                    found = output_tensors(problem.options, bound())
+    except Exception as error:  # noqa: BLE001  any failure means: not in float64
+        if fills_device(error):
+            raise device_full(problem.options.path, "forward() in float64", error) from error
         return False
     return [list(t.shape) for t in found] == [shape for _, shape in problem.outputs]
 

@@ -19,8 +19,9 @@ from memory import dense_strides
 
 ALIGNMENT = 256  # of the data's offset; also the bound on the bytes between data and memory end
 POSIX_DESCRIPTOR = 1
-READ_WRITE = 3
+READ, READ_WRITE = 1, 3
 OUT_OF_MEMORY = 2
+ATTRIBUTES = {"clock_khz": 13, "multiprocessors": 16, "l2_bytes": 38, "major": 75, "minor": 76}
 
 
 class Location(ctypes.Structure):
@@ -67,7 +68,12 @@ class Driver:
             "cuMemUnmap": (wide, size),
             "cuMemSetAccess": (wide, size, pointer, size),
             "cuMemExportToShareableHandle": (pointer, wide, ctypes.c_int, wide),
+            "cuMemImportFromShareableHandle": (pointer, pointer, ctypes.c_int),
             "cuMemGetInfo_v2": (pointer, pointer),
+            "cuDriverGetVersion": (pointer,),
+            "cuDeviceGet": (pointer, ctypes.c_int),
+            "cuDeviceGetName": (pointer, ctypes.c_int, ctypes.c_int),
+            "cuDeviceGetAttribute": (pointer, ctypes.c_int, ctypes.c_int),
         }
         for name, arguments in signatures.items():
             function = getattr(functions, name)
@@ -77,14 +83,33 @@ class Driver:
     def call(self, name: str, *arguments: Any) -> None:
         status = getattr(self.functions, name)(*arguments)
         if status == OUT_OF_MEMORY:
-            free, total = ctypes.c_size_t(), ctypes.c_size_t()
-            self.functions.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+            free, total = self.memory()
             raise DeviceMemoryError(
-                f"the device has too little memory: {free.value >> 20} MiB of "
-                f"{total.value >> 20} are free"
+                f"the device has too little memory: {free >> 20} MiB of {total >> 20} are free"
             )
         if status != 0:
             raise DeviceMemoryError(f"{name} failed with error {status}")
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that are free, and bytes in all."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.functions.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
+    def facts(self) -> dict[str, Any]:
+        """What the device is."""
+        device, version, value = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        name = ctypes.create_string_buffer(256)
+        self.call("cuDeviceGet", ctypes.byref(device), self.ordinal)
+        self.call("cuDeviceGetName", name, len(name) - 1, device)
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        found = {}
+        for key, attribute in ATTRIBUTES.items():
+            self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
+            found[key] = value.value
+        capability = [found.pop("major"), found.pop("minor")]
+        driver = f"{version.value // 1000}.{version.value % 1000 // 10}"
+        return {"name": name.value.decode(), "driver": driver, "capability": capability, **found}
 
     def properties(self) -> AllocationProperties:
         return AllocationProperties(1, POSIX_DESCRIPTOR, Location(1, self.ordinal), None)
@@ -99,17 +124,23 @@ class Driver:
 
 
 class _Block:
-    """A mapped allocation as a tensor of bytes; unmapped when the last view of it goes."""
+    """A mapped allocation as a tensor of bytes; unmapped when the last view of it goes.
 
-    def __init__(self, driver: Driver, nbytes: int) -> None:
+    Of another process's memory, when a descriptor of it is given.
+    """
+
+    def __init__(
+        self, driver: Driver, nbytes: int, fd: int | None = None, writable: bool = True
+    ) -> None:
         self.driver = driver
         step = driver.granularity()
         self.size = max((nbytes + step - 1) // step * step, step)
         self.handle, self.reserved, self.mapped = ctypes.c_ulonglong(), ctypes.c_ulonglong(), False
-        properties = driver.properties()
-        driver.call(
-            "cuMemCreate", ctypes.byref(self.handle), self.size, ctypes.byref(properties), 0
-        )
+        handle, properties = ctypes.byref(self.handle), driver.properties()
+        if fd is None:
+            driver.call("cuMemCreate", handle, self.size, ctypes.byref(properties), 0)
+        else:  # the interface takes the descriptor where it takes a pointer
+            driver.call("cuMemImportFromShareableHandle", handle, fd, POSIX_DESCRIPTOR)
         self.reserved_size = self.size + 2 * step
         driver.call(
             "cuMemAddressReserve", ctypes.byref(self.reserved), self.reserved_size, 0, 0, 0
@@ -117,7 +148,8 @@ class _Block:
         self.address = self.reserved.value + step
         driver.call("cuMemMap", self.address, self.size, 0, self.handle.value, 0)
         self.mapped = True
-        access = AccessDescription(Location(1, driver.ordinal), READ_WRITE)
+        allowed = READ_WRITE if writable else READ
+        access = AccessDescription(Location(1, driver.ordinal), allowed)
         driver.call("cuMemSetAccess", self.address, self.size, ctypes.byref(access), 1)
 
     @property
@@ -166,8 +198,22 @@ class DeviceTensorMemory:
         self.size = self.block.size
         self.offset = (self.size - nbytes) // ALIGNMENT * ALIGNMENT
         self.all = self.block.bytes()
+        self.renew_canaries(generator)
+
+    @staticmethod
+    def from_descriptor(
+        driver: Driver, fd: int, memory_bytes: int, offset: int, nbytes: int, writable: bool
+    ) -> DeviceTensorMemory:
+        """A tensor in memory of another process, without canaries. The descriptor stays open."""
+        made = object.__new__(DeviceTensorMemory)
+        made.nbytes, made.offset = nbytes, offset
+        made.block = _Block(driver, memory_bytes, fd, writable)
+        made.size, made.all, made.canaries = made.block.size, made.block.bytes(), []
+        return made
+
+    def renew_canaries(self, generator: torch.Generator) -> None:
         self.canaries = [self._canary(0, self.offset, generator)]
-        self.canaries.append(self._canary(self.offset + nbytes, self.size, generator))
+        self.canaries.append(self._canary(self.offset + self.nbytes, self.size, generator))
 
     def _canary(self, begin: int, end: int, generator: torch.Generator) -> torch.Tensor:
         values = torch.randint(
@@ -182,7 +228,11 @@ class DeviceTensorMemory:
         return all(torch.equal(a, b) for a, b in zip(around, self.canaries, strict=True))
 
     def poison(self, value: int) -> None:
-        self.all[self.offset : self.offset + self.nbytes].fill_(value)
+        self.data().fill_(value)
+
+    def data(self) -> torch.Tensor:
+        """The tensor's bytes."""
+        return self.all[self.offset : self.offset + self.nbytes]
 
     def view(
         self, dtype: torch.dtype, shape: list[int], strides: list[int] | None = None
@@ -192,7 +242,7 @@ class DeviceTensorMemory:
             return torch.empty_strided(
                 shape, strides or dense_strides(shape), dtype=dtype, device=self.all.device
             )
-        flat = self.all[self.offset : self.offset + self.nbytes].view(dtype)
+        flat = self.data().view(dtype)
         return flat.as_strided(shape, strides or dense_strides(shape), flat.storage_offset())
 
     def export(self) -> int:

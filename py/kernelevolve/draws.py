@@ -82,7 +82,9 @@ class Draw:
     strides: tuple[int, ...]
 
     def make(self, generator: torch.Generator) -> torch.Tensor:
-        numbers = torch.empty_strided(self.shape, self.strides, dtype=self.dtype)
+        numbers = torch.empty_strided(
+            self.shape, self.strides, dtype=self.dtype, device=generator.device
+        )
         return getattr(numbers, self.fill.method)(*self.fill.parameters, generator=generator)
 
     def encode(self) -> dict[str, Any]:
@@ -161,6 +163,18 @@ def _draw_of(fill: Fill, target: Any, args: Any, kwargs: Any, result: torch.Tens
     return Draw(fill, dtype, shape, tuple(result.stride() if strided else dense_strides([*shape])))
 
 
+def dropout_by_noise(
+    x: torch.Tensor, p: float, train: bool | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Dropout as PyTorch computes it on the CPU: with noise from bernoulli."""
+    if not train or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+    noise = torch.ops.aten.bernoulli.p(torch.empty_like(x), 1 - p)
+    return x * (noise / (1 - p)), noise.bool()
+
+
 class Recorder(TorchDispatchMode):
     """Notes every draw of the calls inside."""
 
@@ -171,6 +185,9 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func is torch.ops.aten.native_dropout.default:  # a device's, which draws inside
+            with self:
+                return dropout_by_noise(*args, **kwargs)
         with refusing(self.path):
             fill = fill_of(func, args, kwargs)
         result = func(*args, **kwargs)
@@ -190,6 +207,9 @@ class Replay(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func is torch.ops.aten.native_dropout.default:  # a device's, which draws inside
+            with self:
+                return dropout_by_noise(*args, **kwargs)
         with refusing(self.path):
             fill = fill_of(func, args, kwargs)
         if fill is None:
@@ -240,6 +260,8 @@ def refusing(path: str) -> Iterator[None]:
 def _generators() -> list[Any]:
     numpy = sys.modules.get("numpy")
     states: list[Any] = [torch.get_rng_state(), random.getstate()]
+    if torch.cuda.is_initialized():
+        states[0] = torch.cat([states[0], torch.cuda.get_rng_state()])
     return [*states, numpy.random.get_state()[2] if numpy is not None else None]
 
 

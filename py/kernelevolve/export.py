@@ -17,7 +17,7 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from analysis import reduction_and_flops
-from draws import FIXED, NAMED, fill_of, hides_draws, probabilities
+from draws import FIXED, NAMED, dropout_by_noise, fill_of, hides_draws, probabilities
 from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, normal_strides
 
@@ -49,18 +49,8 @@ def trace(model: torch.nn.Module, arguments: list[Any]) -> torch.export.Exported
             packet = getattr(torch.ops.aten, name)
             for overload in packet.overloads():
                 table.pop(getattr(packet, overload), None)
-        table[torch.ops.aten.native_dropout.default] = _dropout
+        table[torch.ops.aten.native_dropout.default] = dropout_by_noise
         return program.run_decompositions(table)
-
-
-def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Dropout as PyTorch computes it on the CPU: with noise from bernoulli."""
-    if not train or p == 0:
-        return x.clone(), torch.ones_like(x, dtype=torch.bool)
-    if p == 1:
-        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
-    noise = torch.ops.aten.bernoulli.p(torch.empty_like(x), 1 - p)
-    return x * (noise / (1 - p)), noise.bool()
 
 
 def draws_numbers(program: torch.export.ExportedProgram) -> bool:
@@ -263,6 +253,8 @@ class _Writer:
             if arg not in DTYPE_NAMES:
                 raise ExportError(f"the type {str(arg).removeprefix('torch.')}")
             return {"dtype": DTYPE_NAMES[arg]}
+        if isinstance(arg, torch.device) and self.problem.options.device:
+            return {"str": "cpu"}  # the graph is that of the processor
         if isinstance(arg, (torch.device, torch.layout, torch.memory_format)):
             return {"str": str(arg).removeprefix("torch.")}
         if isinstance(arg, (list, tuple)):

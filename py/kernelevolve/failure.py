@@ -4,12 +4,21 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import traceback
 from collections.abc import Iterator
 
 
 class ProblemError(Exception):
     """The problem file is at fault; the message is one sentence for its author."""
+
+
+class DeviceFull(ProblemError):
+    """The device has too little memory; there may be more when others give theirs back."""
+
+
+class Unavailable(Exception):
+    """This machine, or this PyTorch, cannot do what was asked; the message says why."""
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -26,6 +35,23 @@ def _line_in(path: str, error: BaseException) -> str:
 def _ran_out_of_memory(error: BaseException) -> bool:
     text = str(error)
     return isinstance(error, MemoryError) or "allocate memory" in text or "alloc_cpu" in text
+
+
+def fills_device(error: BaseException) -> bool:
+    """Whether PyTorch, or the driver, had too little memory on the device."""
+    return type(error).__name__ in ("OutOfMemoryError", "DeviceFull", "DeviceMemoryError")
+
+
+def device_full(path: str, stage: str, error: BaseException) -> DeviceFull:
+    if isinstance(error, DeviceFull):
+        return error
+    text = one_line(str(error))
+    found = re.search(r"allocate ([\d.]+ \w+)\..* of which ([\d.]+ \w+) is free", text)
+    missing = f"{found[1]} more are needed and {found[2]} are free" if found else text
+    return DeviceFull(
+        f"{path} needs more memory than the device has, during {stage}: {missing}; make the "
+        "problem smaller or free the device"
+    )
 
 
 def describe(path: str, stage: str, error: BaseException, memory_bytes: int) -> str:
@@ -60,4 +86,6 @@ def blame_problem(path: str, stage: str, memory_bytes: int) -> Iterator[None]:
     except ProblemError:
         raise
     except BaseException as error:  # noqa: BLE001  user code may raise anything, SystemExit too
+        if fills_device(error):
+            raise device_full(path, stage, error) from error
         raise ProblemError(describe(path, stage, error, memory_bytes)) from error

@@ -2,7 +2,8 @@
 """The oracle: one trusted PyTorch process per problem.
 
 Started as `oracle.py JUDGE_FD COMPILE_FD`, two unix sockets, or forked by zygote.py. Requests are
-JSON lines {"do": …}, answers {"ok": …} or {"error": {"code", "message"}}. Lines {"stage": …} before
+JSON lines {"do": …}, answers {"ok": …} or {"error": {"code", "message"}}; for tensors on a device
+they are those of device_requests.py. Lines {"stage": …} before
 an answer say what of the problem is running, so that a crash or a time limit can be blamed.
 Standard output and error are not ours: the problem file may print what it likes.
 """
@@ -43,6 +44,7 @@ class Oracle:
         self.sets: dict[int, Any] = {}
         self.kept: dict[int, Any] = {}  # what the eager baseline last returned, by set
         self.next_set = 1
+        self.on_device: Any = None  # the requests of an oracle whose tensors lie on a device
 
     def serve(self) -> None:
         handlers: dict[str, Callable[[Json], None]] = {
@@ -53,8 +55,15 @@ class Oracle:
             "hold": self._hold,
             "ring": self._ring,
         }
-        from failure import ProblemError
+        from failure import ProblemError, Unavailable
 
+        if self.options.device:
+            from device_requests import DeviceRequests
+
+            self.on_device = DeviceRequests(self)
+            for name in ("make_set", "release"):
+                del handlers[name]
+            handlers |= self.on_device.handlers()
         while True:
             request, _ = self.channel.receive()
             try:
@@ -63,6 +72,8 @@ class Oracle:
                 raise
             except ProblemError as error:
                 self._fail("invalid", str(error))
+            except Unavailable as error:
+                self._fail("unavailable", str(error))
             except Exception as error:  # noqa: BLE001  reported to the judge, which decides
                 from failure import one_line
 
@@ -71,27 +82,30 @@ class Oracle:
     def _fail(self, code: str, message: str) -> None:
         self.channel.send({"error": {"code": code, "message": message}})
 
-    def _stage(self, name: str) -> None:
+    def stage(self, name: str) -> None:
         self.channel.send({"stage": name})
 
     def _load(self, request: Json) -> None:
         from problem import load
 
-        self.problem = load(self.options, self._stage)
-        self._stage("forward()")
+        self.problem = load(self.options, self.stage)
+        self.stage("forward()")
         # Imported late: torch.export costs two seconds, which a faulty file need not wait for.
         gc.disable()
         from description import describe_problem
         from sets import SetMaker
 
         description, traits, wide = describe_problem(self.problem)
-        self.maker = SetMaker(self.problem, traits, wide)
         gc.enable()
+        if self.on_device is not None:
+            self.on_device.loaded(traits, wide)
+        else:
+            self.maker = SetMaker(self.problem, traits, wide)
         gc.freeze()
         self.channel.send({"ok": description})
 
     def _make_set(self, request: Json) -> None:
-        self._stage("forward()")
+        self.stage("forward()")
         if request["with_truth"]:
             self.kept.clear()  # a truth in float64 needs the memory more
         made, truths = self.maker.make(request["kind"], request["seed"], request["with_truth"])

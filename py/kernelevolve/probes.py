@@ -18,8 +18,28 @@ LABEL_VALUES_MAX = 4
 TAIL_BITS = {torch.float64: 26, torch.float32: 12, torch.float16: 10, torch.bfloat16: 7}
 
 
-def _random(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def random_on(device: torch.device, seed: int) -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed)
+
+
+def _integers(
+    low: int, high: int, shape: tuple[int, ...], random: torch.Generator
+) -> torch.Tensor:
+    return torch.randint(low, high, shape, generator=random, device=random.device)
+
+
+def _uniform(
+    shape: tuple[int, ...], random: torch.Generator, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    return torch.rand(shape, generator=random, dtype=dtype, device=random.device)
+
+
+def _place(x: torch.Tensor, where: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A copy of `x` with a few values placed; where places meet, the last one stays."""
+    flat = x.contiguous().flatten().clone()
+    for index, value in zip(where.tolist(), values.to(x.dtype), strict=True):
+        flat[index] = value
+    return flat.reshape(x.shape)
 
 
 def _is_label(tensor: torch.Tensor) -> bool:
@@ -32,22 +52,20 @@ def _is_label(tensor: torch.Tensor) -> bool:
 
 def _scaled(x: torch.Tensor, random: torch.Generator, gentle: bool) -> torch.Tensor:
     low, high = (-4, 0) if gentle else (-3, 4)
-    power = int(torch.randint(low, high + 1, (), generator=random))
+    power = int(_integers(low, high + 1, (), random))
     return x * 2.0**power
 
 
 def _planted(x: torch.Tensor, random: torch.Generator, gentle: bool) -> torch.Tensor:
     count = max(1, min(8, x.numel() // 64))
-    flat = x.contiguous().flatten().clone()
-    where = torch.randint(0, x.numel(), (count,), generator=random)
+    where = _integers(0, x.numel(), (count,), random)
     if gentle:
-        values = torch.where(torch.rand(count, generator=random) < 0.5, x.min(), x.max())
+        values = torch.where(_uniform((count,), random) < 0.5, x.min(), x.max())
     else:
-        power = torch.randint(3, 6, (count,), generator=random)
-        sign = torch.where(torch.rand(count, generator=random) < 0.5, -1.0, 1.0)
+        power = _integers(3, 6, (count,), random)
+        sign = torch.where(_uniform((count,), random) < 0.5, -1.0, 1.0)
         values = x.abs().max().double() * 2.0**power * sign
-    flat[where] = values.to(x.dtype)
-    return flat.reshape(x.shape)
+    return _place(x, where, values)
 
 
 def _tied(x: torch.Tensor) -> torch.Tensor:
@@ -61,8 +79,8 @@ def _tied(x: torch.Tensor) -> torch.Tensor:
 
 def _tail(x: torch.Tensor) -> torch.Tensor:
     """sign(x) 2^floor(log2 |x|) (1 + 2^-bits): rounding of operands cannot average out."""
-    _, exponent = torch.frexp(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x)
-    power = torch.ldexp(torch.ones((), dtype=torch.float64), exponent - 1)
+    mantissa, _ = torch.frexp(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x)
+    power = (x.double() / mantissa.double()).abs() / 2  # exactly, unlike a device's power of two
     value = (power * (1 + 2.0 ** -TAIL_BITS[x.dtype])).to(x.dtype)
     return torch.where(x == 0, x, torch.copysign(value, x))
 
@@ -75,21 +93,19 @@ def _special(x: torch.Tensor, random: torch.Generator, gentle: bool) -> torch.Te
     """
     info = torch.finfo(x.dtype)
     large = 2.0 ** min(40, int(math.log2(info.max)) - 4)
-    sign = 1.0 if bool(torch.rand((), generator=random) < 0.5) else -1.0
+    sign = 1.0 if bool(_uniform((), random) < 0.5) else -1.0
     values = [0.0, -0.0, info.smallest_normal / 4, -info.smallest_normal / 4, info.tiny]
     if not gentle:
         values += [math.nan, math.inf, -math.inf, sign * large]
     if gentle and not float(x.min()) <= 0 <= float(x.max()):
         return x
-    flat = x.contiguous().flatten().clone()
-    where = torch.randint(0, x.numel(), (len(values),), generator=random)
-    flat[where] = torch.tensor(values, dtype=torch.float64).to(x.dtype)
-    return flat.reshape(x.shape)
+    where = _integers(0, x.numel(), (len(values),), random)
+    return _place(x, where, torch.tensor(values, dtype=torch.float64, device=x.device))
 
 
 def _loosen(x: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """Makes a constant tensor (ones, zeros: fresh weights) vary, so that its use can be seen."""
-    noise = torch.rand(x.shape, generator=random, dtype=torch.float32).to(x.dtype)
+    noise = _uniform(tuple(x.shape), random, torch.float32).to(x.dtype)
     value = float(x.flatten()[0])
     return x * (1 + noise / 4) if value != 0 else (noise - 0.5) / 4
 
@@ -101,7 +117,7 @@ def probe(tensor: torch.Tensor, kind: str, seed: int, is_state: bool, gentle: bo
     finite = torch.isfinite(tensor)
     if not bool(finite.all()):
         return tensor
-    random = _random(seed)
+    random = random_on(tensor.device, seed)
     x = tensor
     if is_state and tensor.numel() > 0 and bool((x == x.flatten()[0]).all()):
         x = _loosen(x, random)

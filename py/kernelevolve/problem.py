@@ -23,6 +23,7 @@ import torch
 from torch.utils import _pytree
 
 from cases import case_source, draw_case, list_cases, pick_case
+from device_calls import enter, set_precision
 from draws import Draw
 from failure import ProblemError, blame_problem
 from memory import dense_strides, is_dense
@@ -58,6 +59,15 @@ class Options:
     memory_bytes: int = 0
     interpreter: str = sys.executable
     case: int = 0  # which arguments this process draws: cases.py
+    device: str = ""  # where everything is computed, as PyTorch names it; empty: the processor
+    driver: str = ""  # the library of the device's driver
+
+    def place(self) -> torch.device:
+        return torch.device(self.device or "cpu")
+
+    def making(self) -> contextlib.AbstractContextManager[Any]:
+        """What the problem's file makes inside lies on the device, unless it says otherwise."""
+        return self.place() if self.device else contextlib.nullcontext()
 
 
 @dataclass
@@ -114,7 +124,7 @@ class LoadedProblem:
     def draw(self, seed: int) -> tuple[list[torch.Tensor], list[Any]]:
         """Fresh tensor arguments under a seed, and the argument list they belong to."""
         path, case = self.options.path, self.options.case
-        with self.blame(case_source(case)):
+        with self.blame(case_source(case)), self.options.making():
             seed_everything(seed)
             drawn = draw_case(path, self.module, case)
         leaves, tree = flatten_arguments(self, drawn, case)
@@ -161,7 +171,8 @@ class LoadedProblem:
             self.flags.append("random")
 
     def make_draws(self, seeds: Iterator[int]) -> list[torch.Tensor]:
-        return [draw.make(torch.Generator().manual_seed(next(seeds))) for draw in self.draws]
+        place = self.options.place()
+        return [draw.make(torch.Generator(place).manual_seed(next(seeds))) for draw in self.draws]
 
     def call_arguments(self, tensors: list[torch.Tensor]) -> list[Any]:
         """The positional arguments of forward() with these tensors in place."""
@@ -209,7 +220,9 @@ def flatten_arguments(problem: LoadedProblem, drawn: Any, case: int) -> tuple[li
     for position, leaf in enumerate(leaves):
         if not isinstance(leaf, torch.Tensor):
             continue
-        check_tensor(path, f"argument {position} from {source}", leaf)
+        if problem.options.device:
+            leaf = leaf.to(problem.options.place())
+        check_tensor(path, f"argument {position} from {source}", leaf, problem.options)
         leaf = leaf.detach()
         if wanted is not None and leaf.is_floating_point():
             leaf = leaf.to(wanted)
@@ -217,7 +230,7 @@ def flatten_arguments(problem: LoadedProblem, drawn: Any, case: int) -> tuple[li
     return leaves, tree
 
 
-def check_tensor(path: str, what: str, tensor: torch.Tensor) -> None:
+def check_tensor(path: str, what: str, tensor: torch.Tensor, options: Options) -> None:
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise ProblemError(f"{path}: {what} is not a plain dense tensor; only those are supported")
     if tensor.dtype not in DTYPE_NAMES:
@@ -225,8 +238,10 @@ def check_tensor(path: str, what: str, tensor: torch.Tensor) -> None:
             f"{path}: {what} has the type {str(tensor.dtype).removeprefix('torch.')}, which is "
             f"not supported; use one of {', '.join(DTYPE_NAMES.values())}"
         )
-    if tensor.device.type != "cpu":
-        raise ProblemError(f"{path}: {what} lies on {tensor.device}; make it on the CPU")
+    found, wanted = tensor.device, options.place()
+    if (found.type, found.index or 0) != (wanted.type, wanted.index or 0):
+        where = options.device or "the CPU"
+        raise ProblemError(f"{path}: {what} lies on {tensor.device}; make it on {where}")
 
 
 def read_sidecar(path: str) -> Sidecar:
@@ -272,7 +287,7 @@ def _execute(options: Options) -> types.ModuleType:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     sys.modules[module.__name__] = module
     sys.path.append(os.path.dirname(os.path.abspath(path)))
-    with blame_problem(path, "import", options.memory_bytes):
+    with blame_problem(path, "import", options.memory_bytes), options.making():
         exec(code, module.__dict__)  # noqa: S102  running the user's problem is the task
     for name in ("Model", "get_inputs", "get_init_inputs"):
         if not callable(getattr(module, name, None)):
@@ -285,7 +300,7 @@ def _execute(options: Options) -> types.ModuleType:
 
 def _build_model(options: Options, module: types.ModuleType) -> torch.nn.Module:
     path = options.path
-    with blame_problem(path, "get_init_inputs()", options.memory_bytes):
+    with blame_problem(path, "get_init_inputs()", options.memory_bytes), options.making():
         seed_everything(options.seed)
         arguments = module.get_init_inputs()
     if not isinstance(arguments, (list, tuple)):
@@ -293,13 +308,15 @@ def _build_model(options: Options, module: types.ModuleType) -> torch.nn.Module:
             f"{path}: get_init_inputs() returns {type(arguments).__name__}; it must return a list "
             "of the arguments of Model()"
         )
-    with blame_problem(path, "construction of Model", options.memory_bytes):
+    with blame_problem(path, "construction of Model", options.memory_bytes), options.making():
         seed_everything(options.seed ^ 0x6D6F64656C)
         model = module.Model(*arguments)
     if not isinstance(model, torch.nn.Module):
         raise ProblemError(f"{path}: Model is no torch.nn.Module; derive it from torch.nn.Module")
     if options.dtype != "as-is":
         model.to(NARROW[options.dtype])
+    if options.device:
+        model.to(options.place())
     return model
 
 
@@ -346,7 +363,7 @@ def _state_specs(problem: LoadedProblem) -> list[Spec]:
                 raise ProblemError(
                     f"{path}: the {kind} '{name}' has no shape yet; use modules that are not lazy"
                 )
-            check_tensor(path, f"the {kind} '{name}'", tensor)
+            check_tensor(path, f"the {kind} '{name}'", tensor, problem.options)
             shape = list(tensor.shape)
             strides = normal_strides(tensor) if is_dense(tensor) else dense_strides(shape)
             specs.append(Spec(name, kind, tensor.dtype, shape, strides))
@@ -358,14 +375,14 @@ def _first_draw(problem: LoadedProblem, report: Report) -> tuple[Any, list[Any]]
     options = problem.options
     path, case = options.path, options.case
     report("get_inputs()")
-    with problem.blame("get_inputs()"):
+    with problem.blame("get_inputs()"), options.making():
         seed_everything(options.seed)
         drawn = draw_case(path, problem.module, 0)
     leaves, problem.tree = flatten_arguments(problem, drawn, 0)
     if getattr(problem.module, "get_input_cases", None) is None:
         return drawn, leaves
     report("get_input_cases()")
-    with problem.blame("get_input_cases()"):
+    with problem.blame("get_input_cases()"), options.making():
         seed_everything(options.seed)
         cases = list_cases(path, problem.module)
     problem.case_count = 1 + len(cases)
@@ -401,12 +418,16 @@ def _check_case(problem: LoadedProblem, first: list[Any], own: list[Any], tree: 
 
 def load(options: Options, report: Report) -> LoadedProblem:
     """Executes the file, builds the model and draws inputs once. Raises ProblemError."""
+    if options.device:
+        enter(options.place())
     report("import of the problem")
     sidecar = read_sidecar(options.path)
     module = _execute(options)
     report("construction of Model")
     model = _build_model(options, module)
     problem = LoadedProblem(options, module, sidecar, model, [], None, {})
+    if options.device:
+        set_precision(problem.precision())
     drawn, leaves = _first_draw(problem, report)
     problem.scalars = {
         i: copy.deepcopy(x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)
@@ -423,15 +444,16 @@ def load(options: Options, report: Report) -> LoadedProblem:
     return problem
 
 
-def output_tensors(path: str, result: Any) -> list[torch.Tensor]:
+def output_tensors(options: Options, result: Any) -> list[torch.Tensor]:
     """The tensors that forward() returned, in order. Anything else is refused."""
+    path = options.path
     leaves, _ = _pytree.tree_flatten(result)
     for leaf in leaves:
         if not isinstance(leaf, torch.Tensor):
             raise ProblemError(
                 f"{path}: forward() returns {type(leaf).__name__}; it must return tensors only"
             )
-        check_tensor(path, "a result of forward()", leaf)
+        check_tensor(path, "a result of forward()", leaf, options)
     if not leaves:
         raise ProblemError(f"{path}: forward() returns no tensor; return what it computes")
     return leaves

@@ -13,7 +13,6 @@ discontinuous graph beyond it (a tie).
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +21,14 @@ import torch
 
 from analysis import OutputTraits
 from binding import BoundModel, bind_float64, float64_default
+from comparison import CHUNK as DEVICE_CHUNK
 from draws import drawing_nothing
+from failure import device_full, fills_device
 from memory import TensorFile
-from probes import _random
+from probes import random_on
 from problem import LoadedProblem, output_tensors
 
-CHUNK = 1 << 22  # elements compared at a time, to keep temporaries small
+CHUNK = 1 << 22  # elements compared at a time, to keep temporaries small; on the processor
 TIE_ULPS = 16
 TIE_ROUNDS = 2
 ATTAINABLE_RMS = 32.0  # times PyTorch's rms error: the least default absolute tolerance
@@ -40,9 +41,27 @@ ROUNDOFF = {
 
 
 @dataclass
+class TensorHere:
+    """A tensor that stays in this process, in the place of a file."""
+
+    tensor: torch.Tensor
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.numel() * self.tensor.itemsize
+
+    def view(self, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
+        assert dtype == self.tensor.dtype
+        return self.tensor.view(shape)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
 class Truth:
-    values: TensorFile
-    ignore: TensorFile | None
+    values: TensorFile | TensorHere
+    ignore: TensorFile | TensorHere | None
     rms_truth: float
     pytorch_rms: float
     pytorch_max: float
@@ -52,9 +71,12 @@ class Truth:
     non_finite: int
 
     def encode(self) -> dict[str, Any]:
+        ignore_bytes = self.ignore.nbytes if self.ignore else 0
+        return {"bytes": self.values.nbytes, "ignore_bytes": ignore_bytes, **self.figures()}
+
+    def figures(self) -> dict[str, Any]:
+        """What the judge learns of a truth whose values it does not get."""
         return {
-            "bytes": self.values.nbytes,
-            "ignore_bytes": self.ignore.nbytes if self.ignore else 0,
             "rms_truth": min(self.rms_truth, sys.float_info.max),
             "pytorch_rms": min(self.pytorch_rms, sys.float_info.max),
             "pytorch_max": min(self.pytorch_max, sys.float_info.max),
@@ -64,7 +86,8 @@ class Truth:
         }
 
     def descriptors(self) -> list[int]:
-        return [self.values.fd] + ([self.ignore.fd] if self.ignore else [])
+        files = [file for file in (self.values, self.ignore) if isinstance(file, TensorFile)]
+        return [file.fd for file in files]
 
     def close(self) -> None:
         self.values.close()
@@ -87,20 +110,36 @@ def run_wide(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.
     """Outputs with float64 as the default type. Raises whatever the model raises."""
     with float64_default():
         bound = bind_float64(problem, tensors)
-        return output_tensors(problem.options.path, bound())
+        return output_tensors(problem.options, bound())
+
+
+def _run_wide_if_possible(
+    problem: LoadedProblem, tensors: list[torch.Tensor]
+) -> list[torch.Tensor] | None:
+    try:
+        return run_wide(problem, tensors)
+    except Exception as error:  # noqa: BLE001  whatever it is, there is no float64
+        if fills_device(error):  # a device that is full now need not be later
+            raise device_full(problem.options.path, "forward() in float64", error) from error
+        return None
 
 
 def run_own(problem: LoadedProblem, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     with problem.blame("forward()"), drawing_nothing(problem.options.path):
-        return output_tensors(problem.options.path, BoundModel(problem, tensors)())
+        return output_tensors(problem.options, BoundModel(problem, tensors)())
 
 
-def _store(problem: LoadedProblem, outputs: list[torch.Tensor]) -> list[TensorFile]:
-    """Truth into memory files: float64 for floating outputs, else their type."""
-    files = []
+def _store(
+    problem: LoadedProblem, outputs: list[torch.Tensor]
+) -> list[TensorFile | TensorHere]:
+    """Truth into memory files: float64 for floating outputs, else their type. A device's stays."""
+    files: list[TensorFile | TensorHere] = []
     for i, (dtype, shape) in enumerate(problem.outputs):
         stored = torch.float64 if dtype.is_floating_point else dtype
         output, outputs[i] = outputs[i], torch.empty(0)
+        if problem.options.device:
+            files.append(TensorHere(output.to(stored).contiguous()))
+            continue
         file = TensorFile(output.numel() * stored.itemsize, at_end=False)
         file.view(stored, shape).copy_(output)
         files.append(file)
@@ -142,21 +181,25 @@ class _Comparison:
 
 
 def _own_misses(
-    file: TensorFile, truth_dtype: torch.dtype, own: torch.Tensor, comparison: _Comparison
+    file: TensorFile | TensorHere,
+    truth_dtype: torch.dtype,
+    own: torch.Tensor,
+    comparison: _Comparison,
+    chunk: int,
 ) -> torch.Tensor | None:
     """Marks of the elements that PyTorch misses, or None when it misses none."""
     count = own.numel()
     truth, own = file.view(truth_dtype, [count]), own.contiguous().flatten()
     marks: torch.Tensor | None = None
-    for start in range(0, count, CHUNK):
-        part = slice(start, min(start + CHUNK, count))
+    for start in range(0, count, chunk):
+        part = slice(start, min(start + chunk, count))
         if truth_dtype.is_floating_point:
             missed = comparison.floats(truth[part], own[part])
         else:
             missed = truth[part] != own[part]
         if bool(missed.any()):
             if marks is None:
-                marks = torch.zeros(count, dtype=torch.bool)
+                marks = torch.zeros(count, dtype=torch.bool, device=own.device)
             marks[part] = missed
     return marks
 
@@ -164,12 +207,12 @@ def _own_misses(
 def _perturbed(
     problem: LoadedProblem, tensors: list[torch.Tensor], seed: int
 ) -> list[torch.Tensor]:
-    random = _random(seed)
+    random = random_on(problem.options.place(), seed)
     moved = []
     for spec, tensor in zip(problem.inputs, tensors, strict=True):
         if tensor.is_floating_point() and spec.kind != "random":
             size = TIE_ULPS * ROUNDOFF[tensor.dtype]
-            noise = torch.empty(tensor.shape, dtype=torch.float64)
+            noise = torch.empty(tensor.shape, dtype=torch.float64, device=random.device)
             noise.uniform_(-size, size, generator=random)
             tensor = tensor.double() * (1 + noise)
         moved.append(tensor)
@@ -179,7 +222,7 @@ def _perturbed(
 def _ties(
     problem: LoadedProblem,
     tensors: list[torch.Tensor],
-    files: list[TensorFile],
+    files: list[TensorFile | TensorHere],
     traits: list[OutputTraits],
     seed: int,
 ) -> list[torch.Tensor | None]:
@@ -207,9 +250,13 @@ def _ties(
     return marks
 
 
-def _mark_file(marks: torch.Tensor | None) -> TensorFile | None:
+def _mark_file(
+    problem: LoadedProblem, marks: torch.Tensor | None
+) -> TensorFile | TensorHere | None:
     if marks is None:
         return None
+    if problem.options.device:
+        return TensorHere(marks)
     file = TensorFile(marks.numel(), at_end=False)
     file.view(torch.bool, [marks.numel()]).copy_(marks)
     return file
@@ -229,8 +276,7 @@ def compute(
     """The truths of one input set, and whether they are in float64."""
     outputs: list[torch.Tensor] | None = None
     if wide:
-        with contextlib.suppress(Exception):
-            outputs = run_wide(problem, tensors)
+        outputs = _run_wide_if_possible(problem, tensors)
     wide = outputs is not None
     own = run_own(problem, tensors) if outputs is None else None
     files = _store(problem, outputs if outputs is not None else list(own or []))
@@ -246,7 +292,7 @@ def compute(
         truths.append(
             Truth(
                 files[i],
-                _mark_file(_joined(marks, ties[i])),
+                _mark_file(problem, _joined(marks, ties[i])),
                 (comparison.truth_squares / max(comparison.finite, 1)) ** 0.5,
                 comparison.rms(),
                 comparison.largest,
@@ -261,7 +307,7 @@ def compute(
 
 def _grade(
     problem: LoadedProblem,
-    file: TensorFile,
+    file: TensorFile | TensorHere,
     dtype: torch.dtype,
     own: torch.Tensor,
     traits: OutputTraits,
@@ -270,12 +316,13 @@ def _grade(
     atol, rtol = tolerance(problem, dtype)
     stored = torch.float64 if dtype.is_floating_point else dtype
     comparison = _Comparison(atol, rtol, traits.behind_product)
-    marks = _own_misses(file, stored, own, comparison)
+    chunk = DEVICE_CHUNK if problem.options.device else CHUNK
+    marks = _own_misses(file, stored, own, comparison, chunk)
     attainable = ATTAINABLE_RMS * comparison.rms()
     fixed = problem.sidecar.atol is not None or problem.precision() == "kernelbench"
     if attainable > atol and not fixed:
         comparison = _Comparison(attainable, rtol, traits.behind_product)
-        marks = _own_misses(file, stored, own, comparison)
+        marks = _own_misses(file, stored, own, comparison, chunk)
     return marks, comparison
 
 

@@ -67,6 +67,7 @@ def warm_up(channel: Channel) -> bool:
 
     import baseline  # noqa: F401  an oracle cannot import it later: its room does not show it
     import description  # noqa: F401
+    import device_requests  # noqa: F401
     import sets  # noqa: F401
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork
