@@ -72,9 +72,7 @@ DoctorItem target_item(const TargetInfo& info) {
   if (info.device == nullptr) return {State::works, name, built};
   const auto device = info.device();
   if (!device) return {State::limited, name, fmt::format("{}; {}", built, device.error().message)};
-  return {
-      State::limited, name,
-      fmt::format("{}; {} is there, but the judge cannot run kernels on it yet", built, *device)};
+  return {State::works, name, fmt::format("{}; on {}", built, *device)};
 }
 
 DoctorItem tool_item(const char* program, const char* adds) {

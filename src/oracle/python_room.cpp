@@ -109,11 +109,7 @@ Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   show(options.paths, needs.problem_folder, false);
   show(options.paths, needs.cache_dir, true);
   show(options.paths, unpacked(needs.cache_dir), false);  // the next problem's oracle reads it
-  if (!needs.driver.empty()) {
-    for (os::VisiblePath& path : os::cuda::visible_paths(needs.driver)) {
-      options.paths.push_back(std::move(path));
-    }
-  }
+  if (!needs.driver.empty()) os::cuda::show_device(options, needs.driver);
   return os::Room::prepare(options);
 }
 

@@ -5,10 +5,12 @@
 
 namespace ke::os::cuda {
 
-std::vector<VisiblePath> visible_paths(const std::string& library) {
-  std::vector<VisiblePath> paths;
-  const auto show = [&](const std::string& path, bool writable) {
-    paths.push_back({.host = path, .inside = {}, .writable = writable, .optional = true});
+void show_device(RoomOptions& options, const std::string& library) {
+  options.proc_whole = true;
+  options.proc_writable = true;
+  const auto show = [&](const std::string& path, bool device) {
+    options.paths.push_back(
+        {.host = path, .inside = {}, .writable = device, .optional = true, .device = device});
   };
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
@@ -19,7 +21,6 @@ std::vector<VisiblePath> visible_paths(const std::string& library) {
     show(folder, false);
   }
   if (library.find('/') != std::string::npos) show(library, false);
-  return paths;
 }
 
 }  // namespace ke::os::cuda

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "os/sandbox.hpp"
 
 namespace ke::os::cuda {
 
-// The driver talks to its devices through nodes, and finds them through the system's own folders.
-// `library` is the driver, as for dlopen; a path is shown too. The room's /proc must be whole.
-std::vector<VisiblePath> visible_paths(const std::string& library);
+// The driver talks to its devices through nodes, finds them through the system's own folders, and
+// names its threads in /proc (else cuInit fails with CUDA_ERROR_OPERATING_SYSTEM). `library` is the
+// driver, as for dlopen; a path is shown too.
+void show_device(RoomOptions& options, const std::string& library);
 
 }  // namespace ke::os::cuda

@@ -28,6 +28,7 @@ struct VisiblePath {
   std::string inside;  // where it appears; empty: at the same path
   bool writable = false;
   bool optional = false;
+  bool device = false;  // a node that may be opened as the device it stands for
 };
 
 // Which system calls work. `run`: for a kernel that computes (memory, threads, descriptors it was
@@ -42,6 +43,7 @@ struct RoomOptions {
   bool network = false;           // true: stays in our network namespace
   bool proc = true;               // a read-only /proc of the room's own processes
   bool proc_whole = false;        // also /proc/cpuinfo, meminfo and the like
+  bool proc_writable = false;     // it may change what /proc says of itself (thread names)
   int64_t tmp_bytes = 256 << 20;  // size of the private /tmp (memory); 0: none
   int64_t memory_bytes = 0;       // of all its processes, /tmp included; 0: unlimited
   int32_t processes_max = 0;      // processes and threads; 0: unlimited

@@ -77,7 +77,8 @@ Result<void> add_path(const VisiblePath& path, const RoomOptions& options, Files
   }
   const Kind kind = fs::is_directory(resolved, error) ? Kind::folder : Kind::file;
   if (inside != "/") plan.entries.push_back({kind, plan.base + inside, "", false, false});
-  plan.entries.push_back({Kind::bind, plan.base + inside, resolved.string(), path.writable, false});
+  plan.entries.push_back(
+      {Kind::bind, plan.base + inside, resolved.string(), path.writable, path.device});
   return {};
 }
 
@@ -133,13 +134,14 @@ bool place(const Entry& entry, int tree) {
 }
 
 bool mount_proc(const FilesystemPlan& plan) {
-  constexpr unsigned long kFlags = kNoSuid | kNoDev | kNoExec | kReadOnly;
   if (plan.proc.empty()) return true;
+  const unsigned long flags =
+      kNoSuid | kNoDev | kNoExec | (plan.proc_writable ? 0 : kReadOnly);
   const char* data = plan.proc_whole ? nullptr : "subset=pid";
-  if (mount("proc", plan.proc.c_str(), "proc", kFlags, data) == 0) return true;
+  if (mount("proc", plan.proc.c_str(), "proc", flags, data) == 0) return true;
   // Linux before 5.8 does not know the subset. A host whose /proc is masked forbids a new one:
   // then the room has an empty /proc.
-  return mount("proc", plan.proc.c_str(), "proc", kFlags, nullptr) == 0 || errno == EPERM;
+  return mount("proc", plan.proc.c_str(), "proc", flags, nullptr) == 0 || errno == EPERM;
 }
 
 bool build_root(const FilesystemPlan& plan, const int* trees) {
@@ -190,6 +192,7 @@ Result<FilesystemPlan> plan_filesystem(const RoomOptions& options) {
     plan.entries.push_back({Kind::folder, plan.base + "/proc", "", false, false});
     plan.proc = plan.base + "/proc";
     plan.proc_whole = options.proc_whole;
+    plan.proc_writable = options.proc_writable;
   }
   const auto binds = std::count_if(plan.entries.begin(), plan.entries.end(),
                                    [](const Entry& entry) { return entry.kind == Kind::bind; });

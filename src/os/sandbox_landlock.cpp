@@ -73,6 +73,7 @@ LandlockPlan plan_landlock(const RoomOptions& options) {
     plan.writable.push_back(device);
   }
   plan.readable.push_back("/dev/urandom");
+  if (options.proc && options.proc_writable) plan.writable.push_back("/proc");
   if (options.tmp_bytes > 0) plan.writable.push_back("/tmp");
   return plan;
 }

@@ -32,6 +32,7 @@ struct FilesystemPlan {
   std::vector<Entry> entries;  // in order; parents first
   std::string proc;            // where to mount /proc; empty: nowhere
   bool proc_whole = false;     // not only the processes
+  bool proc_writable = false;
   static constexpr int kBindsMax = 96;
 };
 Result<FilesystemPlan> plan_filesystem(const RoomOptions& options);

@@ -77,11 +77,11 @@ def get_init_inputs():
     return []
 )";
 
-// The line that launches it and what a body sees.
-std::string kernel(const std::string& body, const std::string& preamble = "") {
-  return "// ke:scratch 4096\n"
+// The line that launches it and what a body sees. Scratch memory is all that outlasts a launch.
+std::string kernel(const std::string& body) {
+  return "// ke:scratch 1048576\n"
          "// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, scratch+0, n)\n" +
-         *os::read_file(KE_SOURCE_DIR "/tests/device/fake_kernel.h", 1 << 16) + preamble +
+         *os::read_file(KE_SOURCE_DIR "/tests/device/fake_kernel.h", 1 << 16) +
          "\nKE_FAKE(run, 8, 8, 8, 8, 8) {\n"
          "  (void)grid, (void)block, (void)shared;\n"
          "  auto* x = argument<float*>(arguments, 0);\n"
@@ -208,31 +208,28 @@ TEST_F(DeviceJudging, EndsAHang) {
 
 TEST_F(DeviceJudging, RejectsOtherBitsInEveryCall) {
   const Evaluation evaluation = judge(
-      kernel(std::string(kRight) + " y[7] += 1e-6f * (calls++ % 2);", "static int calls;"),
-      unmeasured());
+      kernel(std::string(kRight) + " y[7] += 1e-6f * scratch[0]; scratch[0] = 1;"), unmeasured());
   EXPECT_EQ(evaluation.verdict, Verdict::nondeterministic);
 }
 
 // Keeps what it computed for an address, and gives it again.
 TEST_F(DeviceJudging, SeesAResultThatWasKept) {
   const std::string kept =
-      "auto& mine = results[x];\n"
-      "  if (mine.empty()) {\n"
-      "    mine.resize(n);\n"
-      "    for (int64_t i = 0; i < n; ++i) mine[i] = 3 * x[i] + w[i % 500];\n"
+      "auto** known = reinterpret_cast<float**>(scratch);\n"
+      "  const int mine = known[0] == x || known[0] == nullptr ? 0 : 1;\n"
+      "  float* results = scratch + 1024 + mine * n;\n"
+      "  if (known[mine] != x) {\n"
+      "    known[mine] = x;\n"
+      "    for (int64_t i = 0; i < n; ++i) results[i] = 3 * x[i] + w[i % 500];\n"
       "  }\n"
-      "  for (int64_t i = 0; i < n; ++i) y[i] = mine[i];";
-  EXPECT_EQ(judge(kernel(kept, "#include <map>\n#include <vector>\n"
-                               "static std::map<float*, std::vector<float>> results;"),
-                  unmeasured())
-                .verdict,
-            Verdict::wrong_output);
+      "  for (int64_t i = 0; i < n; ++i) y[i] = results[i];";
+  EXPECT_EQ(judge(kernel(kept), unmeasured()).verdict, Verdict::wrong_output);
 }
 
 // Right while it is checked; later it does nothing.
 TEST_F(DeviceJudging, LooksAtCallsThatAreTimed) {
   const Evaluation evaluation =
-      judge(kernel(std::string("if (++calls > 9) return;\n  ") + kRight, "static int calls;"));
+      judge(kernel(std::string("if (++scratch[0] > 9) return;\n  ") + kRight));
   EXPECT_EQ(evaluation.verdict, Verdict::wrong_output);
   EXPECT_NE(evaluation.detail.find("in a call that was timed"), std::string::npos)
       << evaluation.detail;

@@ -25,12 +25,9 @@ std::string printable_only(std::string_view text) {
 Result<os::Room> prepare_room(const Options& options) {
   os::RoomOptions room;
   room.paths = os::toolchain_paths();
-  for (os::VisiblePath& path : os::cuda::visible_paths(options.driver)) {
-    room.paths.push_back(std::move(path));
-  }
+  os::cuda::show_device(room, options.driver);
   room.paths.push_back({.host = options.command.front(), .inside = {}, .writable = false});
   room.system_calls = os::SystemCalls::all;  // the program is ours; the driver's calls are its own
-  room.proc_whole = true;
   room.processes_max = kProcessesMax;
   return os::Room::prepare(room);
 }
