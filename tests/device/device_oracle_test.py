@@ -55,7 +55,8 @@ DRAWING = """
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
-        return torch.nn.functional.dropout(x, 0.25, training=True) + torch.randn_like(x)
+        x = torch.nn.functional.dropout(x, 0.25, training=True)
+        return torch.native_dropout(x, 0.5, True)[0] + torch.randn_like(x)
 def get_inputs():
     return [torch.randn(16, 8)]
 def get_init_inputs():
@@ -244,12 +245,12 @@ class OnDevice(unittest.TestCase):
     def test_draws_are_inputs(self) -> None:
         oracle = self.share(DRAWING)
         kinds = [spec["kind"] for spec in oracle.description["inputs"]]
-        self.assertEqual(kinds, ["argument", "random", "random"])
+        self.assertEqual(kinds, ["argument", "random", "random", "random"])
         slot = oracle.make_slot()
         oracle.fill(slot)
-        x, mask, noise = slot.inputs
-        self.assertEqual(mask.dtype, torch.bool)
-        slot.outputs[0].copy_(x * (mask / 0.75) + noise)
+        x, first, second, noise = slot.inputs
+        self.assertEqual((first.dtype, second.dtype), (torch.bool, torch.bool))
+        slot.outputs[0].copy_(x * (first / 0.75) * (second / 0.5) + noise)
         self.assertRight(oracle, slot)
         oracle.ring([slot])
 

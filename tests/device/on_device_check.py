@@ -166,16 +166,6 @@ class OnlyOnDevice(unittest.TestCase):
         print(f"  {refused.exception}")
         self.assertRegex(str(refused.exception), "more are needed and .* free")
 
-    def test_results_of_a_random_model_are_compared_with_their_own_draws(self) -> None:
-        oracle = self.open(device_oracle_test.DRAWING)
-        slot = oracle.make_slot()
-        oracle.fill(slot)
-        x, mask, noise = slot.inputs
-        slot.outputs[0].copy_(x * (~mask / 0.75) + noise)
-        self.assertGreater(oracle.compare(slot)["outputs"][0]["outside"], 64)
-        self.assertGreater(oracle.ring([slot], "graph"), 0)
-
-
     def test_recurrent_weights_lie_together(self) -> None:
         oracle = self.open(RECURRENT)
         problem = load(Options(oracle.path, device=DEVICE), lambda _: None)
