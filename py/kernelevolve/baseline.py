@@ -94,7 +94,7 @@ def prepared(
     arguments: list[Any],
     mode: str,
 ) -> Call:
-    """The call with its state restored; in the mode "graph", a replay of it. May raise Unavailable."""
+    """The call with its state restored, or a replay of it in the mode "graph" (or Unavailable)."""
     bound = made.bound(problem)
     if mode == "graph" and made.captured is None:
         made.captured = Captured(bound, function, arguments, problem.options.place())

@@ -47,6 +47,7 @@ class BoundModel:
                 self._restore.append((own[i], tensors[i]))
         with problem.blame("copying of Model"):
             self.model = _bind(problem, own)
+        self._flatten_recurrent(problem, tensors)
         self.arguments = problem.call_arguments(own[: problem.argument_count()])
         self._path, self._draws = problem.options.path, problem.draws
         self._numbers = own[len(own) - len(problem.draws) :]
@@ -56,6 +57,21 @@ class BoundModel:
                 if key in problem.reassigned:
                     self._attributes.append((module, key, value))
         self._saved = [copy.deepcopy(value) for _, _, value in self._attributes]
+
+    def _flatten_recurrent(self, problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
+        """Has the weights of recurrent layers lie as a device's library wants them, in one block.
+
+        They are copies then. Elsewhere the library would copy them in every call.
+        """
+        flat = [m for m in self.model.modules() if isinstance(m, torch.nn.RNNBase)]
+        flat = [m for m in flat if all(w.is_cuda for w in m.parameters())]
+        for module in flat:
+            module.flatten_parameters()
+        moved = {id(weight) for module in flat for weight in module.parameters()}
+        named = dict(self.model.named_parameters())
+        for spec, tensor in zip(problem.inputs, tensors, strict=True):
+            if spec.kind == "parameter" and id(named[spec.name]) in moved:
+                self._restore.append((named[spec.name].detach(), tensor))
 
     def restore(self) -> None:
         """Puts back every state that forward() may have changed."""

@@ -85,10 +85,20 @@ class Driver:
         if status == OUT_OF_MEMORY:
             free, total = self.memory()
             raise DeviceMemoryError(
-                f"the device has too little memory: {free >> 20} MiB of {total >> 20} are free"
+                f"{name}: the device has too little memory; {free >> 20} MiB of {total >> 20} are "
+                "free"
             )
         if status != 0:
             raise DeviceMemoryError(f"{name} failed with error {status}")
+
+    def require(self, nbytes: int) -> None:
+        """Raises when so much more memory is not to be had."""
+        free, total = self.memory()
+        if nbytes > free:
+            raise DeviceMemoryError(
+                f"the device has too little memory: {nbytes >> 20} MiB more are needed and "
+                f"{free >> 20} MiB of {total >> 20} are free"
+            )
 
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and bytes in all."""
@@ -114,6 +124,11 @@ class Driver:
     def properties(self) -> AllocationProperties:
         return AllocationProperties(1, POSIX_DESCRIPTOR, Location(1, self.ordinal), None)
 
+    def size_of(self, nbytes: int) -> int:
+        """Of the memory that holds so many bytes."""
+        step = self.granularity()
+        return max((nbytes + step - 1) // step * step, step)
+
     def granularity(self) -> int:
         found = ctypes.c_size_t()
         properties = self.properties()
@@ -134,10 +149,11 @@ class _Block:
     ) -> None:
         self.driver = driver
         step = driver.granularity()
-        self.size = max((nbytes + step - 1) // step * step, step)
+        self.size = driver.size_of(nbytes)
         self.handle, self.reserved, self.mapped = ctypes.c_ulonglong(), ctypes.c_ulonglong(), False
         handle, properties = ctypes.byref(self.handle), driver.properties()
         if fd is None:
+            driver.require(self.size)
             driver.call("cuMemCreate", handle, self.size, ctypes.byref(properties), 0)
         else:  # the interface takes the descriptor where it takes a pointer
             driver.call("cuMemImportFromShareableHandle", handle, fd, POSIX_DESCRIPTOR)

@@ -70,6 +70,7 @@ class DeviceRequests:
 
     def _drop_slot(self, request: Json) -> None:
         number = request["slot"]
+        wait(self.place)
         slot = self.slots.drop(number)
         self.oracle.kept.pop(number, None)
         if slot is not None:

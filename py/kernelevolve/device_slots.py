@@ -49,6 +49,8 @@ class Slot(InputSet):
 
     def __init__(self, problem: LoadedProblem, driver: Driver) -> None:
         place = problem.options.place()
+        tensors = [(spec.dtype, spec.shape) for spec in problem.inputs] + problem.outputs
+        driver.require(sum(driver.size_of(bytes_of(shape, dtype)) for dtype, shape in tensors))
         self.random = torch.Generator(place).manual_seed(int.from_bytes(os.urandom(7), "little"))
         self.inputs = [
             DeviceTensorMemory(driver, bytes_of(spec.shape, spec.dtype), self.random)

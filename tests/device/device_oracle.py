@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's side of an oracle on a device, for tests: its requests, and a mapping of its slots."""
+"""The judge's side of an oracle on a device, for tests: its requests, and its slots mapped."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import unittest
+from typing import ClassVar
 
 from device_oracle import DEVICE, DeviceOracle, MappedSlot, Refused, torch, wait
 
@@ -54,9 +55,10 @@ DRAWING = """
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
-        return torch.nn.functional.dropout(x, 0.25, training=True) + torch.randn_like(x)
+        x = torch.nn.functional.dropout(x, 0.25, training=True)
+        return torch.native_dropout(x, 0.5, True)[0] + torch.randn_like(x)
 def get_inputs():
-    return [torch.rand(16, 8) + 1]
+    return [torch.randn(16, 8)]
 def get_init_inputs():
     return []
 """
@@ -106,6 +108,20 @@ def copies(slot: MappedSlot) -> list[torch.Tensor]:
 
 
 class OnDevice(unittest.TestCase):
+    shared: ClassVar[dict[str, DeviceOracle]] = {}
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        for oracle in cls.shared.values():
+            oracle.__exit__()
+        cls.shared.clear()
+
+    def share(self, source: str) -> DeviceOracle:
+        """An oracle that several tests use, since each takes seconds to start."""
+        if source not in self.shared:
+            self.shared[source] = DeviceOracle(source).load()
+        return self.shared[source]
+
     def open(self, source: str, **options: object) -> DeviceOracle:
         oracle = DeviceOracle(source, **options)
         self.addCleanup(oracle.__exit__)
@@ -115,12 +131,11 @@ class OnDevice(unittest.TestCase):
         found = oracle.compare(slot)
         for output in found["outputs"]:
             self.assertEqual(output["outside"], 0, output)
-            self.assertEqual(output["graded"] + output["ungraded"], output["elements"])
             self.assertGreater(output["graded"], output["elements"] // 2)
         self.assertTrue(all(found["canaries"]))
 
     def test_right_and_wrong_outputs(self) -> None:
-        oracle = self.open(LINEAR)
+        oracle = self.share(LINEAR)
         slot = oracle.make_slot()
         filled = oracle.fill(slot)
         self.assertTrue(filled["float64"])
@@ -147,7 +162,7 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(oracle.compare(slot)["outputs"][0]["worst_units"], "inf")
 
     def test_canaries(self) -> None:
-        oracle = self.open(SEVERAL)
+        oracle = self.share(SEVERAL)
         slot = oracle.make_slot()
         oracle.fill(slot)
         for place in ("before", "behind"):
@@ -159,7 +174,7 @@ class OnDevice(unittest.TestCase):
             self.assertEqual(oracle.compare(slot)["canaries"], [True, False, True], place)
 
     def test_several_outputs_of_several_types(self) -> None:
-        oracle = self.open(SEVERAL)
+        oracle = self.share(SEVERAL)
         self.assertEqual(
             [output["dtype"] for output in oracle.description["outputs"]],
             ["float32", "boolean", "int64"],
@@ -180,7 +195,7 @@ class OnDevice(unittest.TestCase):
 
     def test_a_seed_gives_the_same_bytes_again(self) -> None:
         for source in (LINEAR, DRAWING):
-            oracle = self.open(source)
+            oracle = self.share(source)
             slot, other = oracle.make_slot(), oracle.make_slot()
             for kind in ("nominal", "planted", "mantissa_tail", "special"):
                 figures = oracle.fill(slot, kind, 3)
@@ -193,7 +208,7 @@ class OnDevice(unittest.TestCase):
                     self.assertTrue(torch.equal(a.view(torch.uint8), b.view(torch.uint8)), kind)
 
     def test_outputs_of_two_slots_are_the_same_or_not(self) -> None:
-        oracle = self.open(SEVERAL)
+        oracle = self.share(SEVERAL)
         a, b = oracle.make_slot(), oracle.make_slot()
         for slot in (a, b):
             oracle.fill(slot, with_truth=False)
@@ -205,7 +220,7 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(same, [False, True, True])
 
     def test_a_content_without_a_truth_is_not_compared(self) -> None:
-        oracle = self.open(LINEAR)
+        oracle = self.share(LINEAR)
         slot = oracle.make_slot()
         self.assertEqual(oracle.fill(slot, with_truth=False)["truths"], [])
         with self.assertRaises(Refused) as refused:
@@ -213,7 +228,7 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(refused.exception.code, "internal")
 
     def test_what_forward_changes_is_put_back(self) -> None:
-        oracle = self.open(CHANGING)
+        oracle = self.share(CHANGING)
         self.assertEqual(oracle.description["mutated"], ["count", "x"])
         self.assertEqual(oracle.description["reassigned"], ["last"])
         slot = oracle.make_slot()
@@ -228,14 +243,14 @@ class OnDevice(unittest.TestCase):
         self.assertRight(oracle, slot)
 
     def test_draws_are_inputs(self) -> None:
-        oracle = self.open(DRAWING)
+        oracle = self.share(DRAWING)
         kinds = [spec["kind"] for spec in oracle.description["inputs"]]
-        self.assertEqual(kinds, ["argument", "random", "random"])
+        self.assertEqual(kinds, ["argument", "random", "random", "random"])
         slot = oracle.make_slot()
         oracle.fill(slot)
-        x, mask, noise = slot.inputs
-        self.assertEqual(mask.dtype, torch.bool)
-        slot.outputs[0].copy_(x * (mask / 0.75) + noise)
+        x, first, second, noise = slot.inputs
+        self.assertEqual((first.dtype, second.dtype), (torch.bool, torch.bool))
+        slot.outputs[0].copy_(x * (first / 0.75) * (second / 0.5) + noise)
         self.assertRight(oracle, slot)
         oracle.ring([slot])
 
@@ -275,7 +290,7 @@ class OnDevice(unittest.TestCase):
         self.assertRight(oracle, slot)
 
     def test_the_compiled_baseline(self) -> None:
-        oracle = self.open(CHANGING)
+        oracle = self.share(CHANGING)
         oracle.ask("build", oracle.compiling, mutated=["count", "x"], reassigned=["last"])
         first, second = oracle.make_slot(), oracle.make_slot()
         for slot in (first, second):
@@ -291,7 +306,7 @@ class OnDevice(unittest.TestCase):
             self.assertTrue(torch.equal(a, b))
 
     def test_a_graph_of_the_baseline(self) -> None:
-        oracle = self.open(CHANGING)
+        oracle = self.share(CHANGING)
         slots = [oracle.make_slot(), oracle.make_slot()]
         for slot in slots:
             oracle.fill(slot, with_truth=False)
@@ -305,37 +320,56 @@ class OnDevice(unittest.TestCase):
             self.assertGreater(oracle.ring(slots), 0)
 
     def test_memory_of_dropped_slots_comes_back(self) -> None:
-        os.environ["KE_FAKE_CUDA_MIB"] = "64"
-        self.addCleanup(os.environ.pop, "KE_FAKE_CUDA_MIB")
-        oracle = self.open(LARGE)
+        oracle = self.small_device()
         first = oracle.make_slot()
         oracle.fill(first)
         oracle.ring([first])
+        oracle.ask("device")  # loads libraries, which stay
         free = oracle.ask("device")["free_bytes"]
-        for seed in range(10):  # 8 MiB each, and as much of content
+        for _ in range(10):  # 8 MiB each
             slot = oracle.make_slot()
-            oracle.fill(slot, seed=seed)
+            oracle.fill(slot)
             oracle.ring([slot])
             number = slot.number
             del slot
             gc.collect()
             oracle.ask("drop_slot", slot=number)
-        if DEVICE == "cpu":
-            self.assertEqual(oracle.ask("device")["free_bytes"], free)
-        slot = oracle.make_slot()
-        first.outputs[0].copy_(first.inputs[0] * 2)  # its truth is made again
-        self.assertRight(oracle, first)
+        now = oracle.ask("device")["free_bytes"]
+        self.assertLess(free - now, 1 if DEVICE == "cpu" else 40 << 20)
+
+    def test_a_truth_that_found_no_room_is_made_again(self) -> None:
+        oracle = self.small_device()
+        slots = [oracle.make_slot(), oracle.make_slot(), oracle.make_slot()]
+        figures = [oracle.fill(slot, seed=seed) for seed, slot in enumerate(slots)]
+        for seed, slot in enumerate(slots):  # each content is 12 of the 16 MiB for all of them
+            slot.outputs[0].copy_(slot.inputs[0] * 2)
+            self.assertRight(oracle, slot)
+            self.assertEqual(oracle.fill(slot, seed=seed), figures[seed])
+
+    @unittest.skipIf(DEVICE != "cpu", "a device is not small")
+    def test_a_full_device(self) -> None:
+        oracle = self.small_device()
+        slots = []
         with self.assertRaises(Refused) as refused:
-            while DEVICE == "cpu":
-                oracle.make_slot()
-            raise Refused("invalid", "needs more memory than the device has: of 64 are free")
-        self.assertEqual(refused.exception.code, "invalid")
-        self.assertRegex(str(refused.exception), "needs more memory than the device has")
-        self.assertRegex(str(refused.exception), "MiB .*are needed.* of 64 are free")
-        del slot
+            while True:
+                slots.append(oracle.make_slot())
+        self.assertEqual(len(slots), 8)
+        self.assertRegex(
+            str(refused.exception),
+            r"invalid: .*needs more memory than the device has.* 8 MiB more are needed and "
+            r"\d+ MiB of 64 are free; make the problem smaller",
+        )
+        number = slots.pop().number
+        oracle.ask("drop_slot", slot=number)
+        oracle.make_slot()
+
+    def small_device(self) -> DeviceOracle:
+        os.environ["KE_FAKE_CUDA_MIB"] = "64"
+        self.addCleanup(os.environ.pop, "KE_FAKE_CUDA_MIB")
+        return self.open(LARGE)
 
     def test_the_device_is_described(self) -> None:
-        facts = self.open(LINEAR).ask("device")
+        facts = self.share(LINEAR).ask("device")
         self.assertEqual(
             set(facts),
             {"name", "multiprocessors", "memory_bytes", "free_bytes", "l2_bytes", "capability",
