@@ -19,7 +19,7 @@ from memory import dense_strides
 
 ALIGNMENT = 256  # of the data's offset; also the bound on the bytes between data and memory end
 POSIX_DESCRIPTOR = 1
-READ_WRITE = 3
+READ, READ_WRITE = 1, 3
 OUT_OF_MEMORY = 2
 
 
@@ -67,6 +67,7 @@ class Driver:
             "cuMemUnmap": (wide, size),
             "cuMemSetAccess": (wide, size, pointer, size),
             "cuMemExportToShareableHandle": (pointer, wide, ctypes.c_int, wide),
+            "cuMemImportFromShareableHandle": (pointer, pointer, ctypes.c_int),
             "cuMemGetInfo_v2": (pointer, pointer),
         }
         for name, arguments in signatures.items():
@@ -99,17 +100,23 @@ class Driver:
 
 
 class _Block:
-    """A mapped allocation as a tensor of bytes; unmapped when the last view of it goes."""
+    """A mapped allocation as a tensor of bytes; unmapped when the last view of it goes.
 
-    def __init__(self, driver: Driver, nbytes: int) -> None:
+    Of another process's memory, when a descriptor of it is given.
+    """
+
+    def __init__(
+        self, driver: Driver, nbytes: int, fd: int | None = None, writable: bool = True
+    ) -> None:
         self.driver = driver
         step = driver.granularity()
         self.size = max((nbytes + step - 1) // step * step, step)
         self.handle, self.reserved, self.mapped = ctypes.c_ulonglong(), ctypes.c_ulonglong(), False
-        properties = driver.properties()
-        driver.call(
-            "cuMemCreate", ctypes.byref(self.handle), self.size, ctypes.byref(properties), 0
-        )
+        handle, properties = ctypes.byref(self.handle), driver.properties()
+        if fd is None:
+            driver.call("cuMemCreate", handle, self.size, ctypes.byref(properties), 0)
+        else:  # the interface takes the descriptor where it takes a pointer
+            driver.call("cuMemImportFromShareableHandle", handle, fd, POSIX_DESCRIPTOR)
         self.reserved_size = self.size + 2 * step
         driver.call(
             "cuMemAddressReserve", ctypes.byref(self.reserved), self.reserved_size, 0, 0, 0
@@ -117,7 +124,8 @@ class _Block:
         self.address = self.reserved.value + step
         driver.call("cuMemMap", self.address, self.size, 0, self.handle.value, 0)
         self.mapped = True
-        access = AccessDescription(Location(1, driver.ordinal), READ_WRITE)
+        allowed = READ_WRITE if writable else READ
+        access = AccessDescription(Location(1, driver.ordinal), allowed)
         driver.call("cuMemSetAccess", self.address, self.size, ctypes.byref(access), 1)
 
     @property
@@ -168,6 +176,17 @@ class DeviceTensorMemory:
         self.all = self.block.bytes()
         self.canaries = [self._canary(0, self.offset, generator)]
         self.canaries.append(self._canary(self.offset + nbytes, self.size, generator))
+
+    @staticmethod
+    def from_descriptor(
+        driver: Driver, fd: int, memory_bytes: int, offset: int, nbytes: int, writable: bool
+    ) -> DeviceTensorMemory:
+        """A tensor in memory of another process, without canaries. The descriptor stays open."""
+        made = object.__new__(DeviceTensorMemory)
+        made.nbytes, made.offset = nbytes, offset
+        made.block = _Block(driver, memory_bytes, fd, writable)
+        made.size, made.all, made.canaries = made.block.size, made.block.bytes(), []
+        return made
 
     def _canary(self, begin: int, end: int, generator: torch.Generator) -> torch.Tensor:
         values = torch.randint(
