@@ -298,6 +298,11 @@ def _execute(options: Options) -> types.ModuleType:
     return module
 
 
+def execute_file(path: str) -> types.ModuleType:
+    """The problem's module alone, without a model. Raises ProblemError."""
+    return _execute(Options(path))
+
+
 def _build_model(options: Options, module: types.ModuleType) -> torch.nn.Module:
     path = options.path
     with blame_problem(path, "get_init_inputs()", options.memory_bytes), options.making():
