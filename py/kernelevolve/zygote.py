@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zygote: has imported PyTorch with all that an oracle needs of it, and forks oracles.
+"""The zygote: has imported PyTorch with all that an oracle needs of it, and forks oracles, and
+processes for candidates that are Python modules (model_runner.py).
 
 Started as `zygote.py SOCKET_FD`. Says {"ok": {}} when it is warm, or {"error": …} when it must not
 fork. Each request then brings descriptors: the process that keeps a room, the oracle's two sockets,
@@ -80,6 +81,17 @@ def warm_up_for_more() -> None:
     gc.disable()
     with contextlib.suppress(Exception):  # then torch.compile will say what is missing
         import torch._inductor.compile_fx  # noqa: F401
+    settle()
+
+
+def warm_up_for_models() -> None:
+    """What candidates of their own kind need: each would import it anew."""
+    gc.disable()
+    import model_runner  # noqa: F401
+
+    with contextlib.suppress(Exception):  # then a module that wants it will say so
+        import triton  # noqa: F401
+        import triton.language  # noqa: F401
     settle()
 
 
@@ -173,6 +185,10 @@ def be_oracle(request: Json, fds: list[int]) -> NoReturn:
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             numpy.random.seed()  # forks drew the same numbers otherwise; Python reseeds its own
+        if request["role"] == "model":
+            import model_runner
+
+            os._exit(model_runner.Runner(judge, request["driver"]).serve())
         oracle.serve(Channel(judge), compile_fd)
     except BaseException:  # noqa: BLE001  nobody is left to be told; the code says that it failed
         os._exit(1)
@@ -211,13 +227,19 @@ def usher(request: Json, fds: list[int]) -> None:
 
 
 def serve(channel: Channel) -> None:
-    served, why = 0, ""
+    served, models, why = 0, 0, ""
     while not why:
         request, fds = channel.receive()
-        served += 1
-        if served == 2:
-            warm_up_for_more()
-            why = why_not_fork()
+        if request["role"] == "model":
+            models += 1
+            if models == 1:
+                warm_up_for_models()
+                why = why_not_fork()
+        else:
+            served += 1
+            if served == 2:
+                warm_up_for_more()
+                why = why_not_fork()
         with contextlib.suppress(OSError):  # no process to be had: the news end without any
             if why:
                 tell(fds[4], {"error": why})

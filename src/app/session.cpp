@@ -56,9 +56,13 @@ Result<void> require_protections() {
 
 constexpr const char* kDeviceName = "cuda:0";
 
-Result<std::unique_ptr<Evaluator>> device_judge(const EvaluatorOptions& judge) {
+Result<std::unique_ptr<Evaluator>> device_judge(const EvaluatorOptions& judge,
+                                                Workspace& workspace) {
   DeviceEvaluatorOptions options;
   options.judge = judge;
+  options.python = TRY(find_python());
+  options.cache_dir = workspace.cache().string();
+  options.zygote = &workspace.zygote();
   options.launcher_command = {TRY(os::own_executable()).string(), kLauncherCommand,
                               options.driver};
   return make_device_evaluator(options);
@@ -197,11 +201,11 @@ void Session::lower_cases() {
   }
 }
 
-Result<std::unique_ptr<Evaluator>> Session::make_judge(const Workspace& workspace) {
+Result<std::unique_ptr<Evaluator>> Session::make_judge(Workspace& workspace) {
   std::vector<ShapeCase> cases;
   for (const auto& oracle : oracles_) {
     const EvaluatorOptions options = TRY(evaluator_options(workspace, *oracle));
-    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options)
+    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options, workspace)
                                                        : make_evaluator(options));
     if (oracles_.size() == 1) return judge;
     cases.push_back({std::move(judge), oracle.get()});

@@ -70,7 +70,7 @@ class Session {
 
   void lower_cases();
   Result<EvaluatorOptions> evaluator_options(const Workspace& workspace, Oracle& oracle);
-  Result<std::unique_ptr<Evaluator>> make_judge(const Workspace& workspace);
+  Result<std::unique_ptr<Evaluator>> make_judge(Workspace& workspace);
   Determinism determinism() const;  // the sidecar's word, else the option's
 
   SessionOptions options_;

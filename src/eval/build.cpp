@@ -128,14 +128,16 @@ Result<Artifact> Builder::build(const std::string& source) const {
         fmt::format("it links the library {}, which the library policy forbids", name);
     return Artifact{{}, failure(Verdict::policy_violation, why), 0};
   }
-  std::string key = normalized_source(source);
+  // White space and slashes mean something in Python.
+  const bool is_module = recipe->artifact == ArtifactKind::python_module;
+  std::string key = is_module ? source : normalized_source(source);
   for (const std::string& word : recipe->command) key += '\x1f' + word;
   key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, options_.libraries.to_string(),
                      kHarnessVersion);
   const std::string name = digest_of(key).hex();
   const bool is_library = recipe->artifact == ArtifactKind::shared_library;
   const std::filesystem::path library =
-      options_.artifacts / (name + (is_library ? ".so" : ".package"));
+      options_.artifacts / (name + (is_library ? ".so" : is_module ? ".py" : ".package"));
   const std::filesystem::path record = options_.artifacts / (name + ".json");
 
   Artifact artifact;
@@ -183,8 +185,11 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
   if (recipe.artifact == ArtifactKind::shared_library) {
     auto flaw = flaw_of_library(output_path, options_.libraries, diagnostics);
     if (flaw) return Artifact{{}, std::move(flaw), 0};
-  } else if (const auto package = target::decode_package(bytes); !package) {
-    return Artifact{{}, failure(Verdict::compile_error, package.error().to_string()), 0};
+  } else if (recipe.artifact == ArtifactKind::device_package) {
+    const auto package = target::decode_package(bytes);
+    if (!package) {
+      return Artifact{{}, failure(Verdict::compile_error, package.error().to_string()), 0};
+    }
   }
   TRY(os::write_file_atomically(library, bytes, 0444));
   return Artifact{library, std::nullopt, 0};

@@ -252,13 +252,6 @@ Result<Digest> digest_of_problem(const std::string& path) {
   return digest_of(*text);
 }
 
-Result<std::string> absolute_python(const std::string& python) {
-  Result<fs::path> found = os::find_program(python);
-  if (found) return fs::absolute(*found).lexically_normal().string();
-  return Error{Errc::unavailable,
-               fmt::format("there is no Python interpreter '{}'; install one with torch", python)};
-}
-
 // Forked where that can be had, else started from the interpreter with `script`.
 Result<std::unique_ptr<oracle::OracleProcess>> start_python(const oracle::ProcessRequest& request,
                                                             const fs::path& script,
@@ -288,7 +281,7 @@ Result<OracleOptions> settled(OracleOptions options) {
     return Error{Errc::invalid,
                  fmt::format("there is no type '{}'; use as-is, fp16 or bf16", options.dtype)};
   }
-  options.python = TRY(absolute_python(options.python));
+  options.python = TRY(oracle::absolute_python(options.python));
   options.problem_path = fs::absolute(options.problem_path).lexically_normal().string();
   options.cache_dir = fs::absolute(options.cache_dir).lexically_normal().string();
   TRY(os::make_directories(options.cache_dir));

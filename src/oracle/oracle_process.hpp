@@ -22,6 +22,10 @@ struct ProcessRequest {
   std::vector<std::string> environment;
   int64_t memory_bytes = 0;
   int32_t threads = 1;
+  // What it is to be: an oracle, or the process of a candidate (model_process.hpp), which has one
+  // socket, `judge`, and the driver's library.
+  std::string role = "oracle";
+  std::string driver = {};
 };
 
 class OracleProcess {
@@ -33,6 +37,7 @@ class OracleProcess {
   virtual void signal_group(int signal) = 0;
   virtual void kill() = 0;        // with its whole room; returns when it has gone
   virtual int error() const = 0;  // what it wrote to standard error
+  virtual std::string protections() const = 0;  // what its room enforces
 };
 
 class StartedProcess final : public OracleProcess {
@@ -44,6 +49,7 @@ class StartedProcess final : public OracleProcess {
   void signal_group(int signal) override { (void)child_.signal_group(signal); }
   void kill() override { (void)child_.kill(); }
   int error() const override { return child_.error(); }
+  std::string protections() const override { return child_.report().protections(); }
 
  private:
   os::Child child_;

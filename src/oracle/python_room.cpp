@@ -3,6 +3,8 @@
 // A virtual environment's interpreter is a link; its library lies where pyvenv.cfg says (PEP 405).
 #include "oracle/python_room.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/digest.hpp"
@@ -90,6 +92,13 @@ std::vector<std::string> python_environment(const fs::path& cache_dir, const std
   return environment;
 }
 
+Result<std::string> absolute_python(const std::string& python) {
+  Result<fs::path> found = os::find_program(python);
+  if (found) return fs::absolute(*found).lexically_normal().string();
+  return Error{Errc::unavailable,
+               fmt::format("there is no Python interpreter '{}'; install one with torch", python)};
+}
+
 Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   os::RoomOptions options;
   options.paths = os::toolchain_paths();
@@ -107,7 +116,7 @@ Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   show(options.paths, "/sys/devices/system", false);  // processor topology
   show(options.paths, "/sys/kernel/mm", false);       // huge page sizes
   show(options.paths, needs.problem_folder, false);
-  show(options.paths, needs.cache_dir, true);
+  if (!needs.private_caches) show(options.paths, needs.cache_dir, true);
   show(options.paths, unpacked(needs.cache_dir), false);  // the next problem's oracle reads it
   if (!needs.driver.empty()) os::cuda::show_device(options, needs.driver);
   return os::Room::prepare(options);

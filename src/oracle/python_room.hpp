@@ -29,11 +29,15 @@ inline constexpr int64_t kOpenFilesMax = 1 << 16;
 std::vector<std::string> python_environment(const std::filesystem::path& cache_dir,
                                             const std::string& home = "/tmp");
 
+// The interpreter as an absolute path. Errc::unavailable when there is none of that name.
+Result<std::string> absolute_python(const std::string& python);
+
 // All paths absolute.
 struct RoomNeeds {
   std::string python;
   std::filesystem::path problem_folder;
-  std::filesystem::path cache_dir;  // writable inside
+  std::filesystem::path cache_dir;  // writable inside, unless
+  bool private_caches = false;      // only its embedded files are seen; caches are in /tmp
   int64_t memory_bytes = 0;
   std::string driver = {};  // of the device that it computes on, as for dlopen; empty: none
 };

@@ -46,6 +46,7 @@ class ForkedProcess final : public OracleProcess {
   }
   void kill() override;
   int error() const override { return error_.get(); }
+  std::string protections() const override { return keeper_.report().protections(); }
 
  private:
   void end(os::ExitStatus status);
@@ -191,7 +192,9 @@ Result<void> Zygote::send(const ProcessRequest& request, const os::Door& door, i
                   {"landlock", door.ruleset.valid() ? 1 : 0},
                   {"environment", request.environment},
                   {"data_bytes", request.memory_bytes},
-                  {"processors", request.threads}};
+                  {"processors", request.threads},
+                  {"role", request.role},
+                  {"driver", request.driver}};
   return os::send_message(running_->socket.get(),
                           dump_json(announced) + "\n" + dump_json(wish) + "\n", descriptors,
                           kRequestMax);

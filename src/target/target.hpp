@@ -35,8 +35,8 @@ constexpr bool is_library_name(std::string_view name) {
 }
 
 // What a build gives: a library that exports ke_launch, or code for a device with its launch plan
-// (device_package.hpp).
-enum class ArtifactKind : uint8_t { shared_library, device_package };
+// (device_package.hpp), or a Python module with ModelNew.
+enum class ArtifactKind : uint8_t { shared_library, device_package, python_module };
 
 struct BuildRecipe {
   // argv; the placeholders {source}, {output}, {include} (the folder that holds

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "base/json.hpp"
 #include "base/rng.hpp"
 #include "eval/baselines.hpp"
 #include "eval/build.hpp"
@@ -15,6 +16,7 @@
 #include "eval/device/timing.hpp"
 #include "eval/floor.hpp"
 #include "eval/timing_lock.hpp"
+#include "oracle/model_process.hpp"
 #include "os/file_system.hpp"
 #include "target/device_package.hpp"
 
@@ -24,10 +26,10 @@ namespace {
 constexpr int64_t kPackageBytesMax = int64_t{256} << 20;
 constexpr int64_t kMillisecondNs = 1'000'000;
 
-// What is launched, or why the candidate's package cannot be.
-struct Launchable {
-  std::string code;
-  target::LaunchPlan plan;
+// What runs, or why it cannot.
+struct Runnable {
+  Candidate candidate;
+  std::string kernel_class = "own";
   std::optional<Evaluation> failure;
 };
 
@@ -45,10 +47,10 @@ Evaluation rejection(Verdict verdict, std::string detail) {
   return evaluation;
 }
 
-Result<Launchable> read_package(const std::string& path, const Problem& problem) {
+Result<Runnable> read_package(const std::string& path, const Problem& problem) {
   Result<target::DevicePackage> package =
       target::decode_package(TRY(os::read_file(path, kPackageBytesMax)));
-  Launchable found;
+  Runnable found;
   if (!package) {
     found.failure = rejection(Verdict::compile_error, package.error().to_string());
     return found;
@@ -61,9 +63,58 @@ Result<Launchable> read_package(const std::string& path, const Problem& problem)
     found.failure = rejection(Verdict::compile_error, plan.error().to_string());
     return found;
   }
-  found.code = std::move(package->code);
-  found.plan = std::move(*plan);
+  found.candidate = PackageCandidate{std::move(package->code), std::move(*plan)};
   return found;
+}
+
+// What py/kernelevolve/model_runner.py must know of the problem.
+std::string describe_for_module(const Problem& problem) {
+  Json inputs = Json::array(), outputs = Json::array();
+  for (const TensorSpec& spec : problem.inputs) inputs.push_back(encode(spec));
+  for (const TensorSpec& spec : problem.outputs) {
+    outputs.push_back(Json{{"dtype", enum_name(spec.dtype)}, {"shape", spec.shape}});
+  }
+  return dump_json(Json{{"init_inputs_problem", problem.path},
+                        {"case", problem.shape_case},
+                        {"inputs", std::move(inputs)},
+                        {"outputs", std::move(outputs)}});
+}
+
+// Nobody can tell from outside what a module calls. One that defines no kernel has only the
+// library's; of others we know no better than that they may use both.
+Result<Runnable> read_module(const std::string& path, const Problem& problem) {
+  Runnable found;
+  std::string source = TRY(os::read_file(path, kPackageBytesMax));
+  found.kernel_class = source.find("@triton.jit") == std::string::npos ? "library" : "mixed";
+  found.candidate = ModuleCandidate{std::move(source), describe_for_module(problem)};
+  return found;
+}
+
+bool makes_modules(const Target& target) {
+  const Result<BuildRecipe> recipe = target.recipe("");
+  return recipe && recipe->artifact == ArtifactKind::python_module;
+}
+
+DeviceRunnerOptions runner_options(const DeviceEvaluatorOptions& options, DeviceSets& sets) {
+  DeviceRunnerOptions runner;
+  runner.launcher = {.command = options.launcher_command,
+                     .ordinal = options.ordinal,
+                     .clock = options.judge.clock,
+                     .driver = options.driver};
+  runner.sets = &sets;
+  if (options.python.empty()) return runner;
+  runner.start_module = [options]() -> Result<launcher::Process> {
+    oracle::ModelProcess model =
+        TRY(oracle::start_model_process({.python = options.python,
+                                         .problem_path = options.judge.oracle->problem().path,
+                                         .cache_dir = options.cache_dir,
+                                         .driver = options.driver,
+                                         .threads = options.judge.threads,
+                                         .limits = options.judge.limits,
+                                         .zygote = options.zygote}));
+    return launcher::Process{std::move(model.process), std::move(model.socket)};
+  };
+  return runner;
 }
 
 class DeviceJudge final : public Evaluator {
@@ -74,14 +125,11 @@ class DeviceJudge final : public Evaluator {
         lock_(std::move(lock)),
         builder_(std::move(builder)),
         sets_(*options_.oracle, options_.machine, options_.limits, options_.seed),
-        baseline_oracle_(*options_.oracle),
+        by_(makes_modules(*options_.target) ? BatchClock::judge : BatchClock::device),
+        baseline_oracle_(*options_.oracle, by_),
         baselines_(baseline_oracle_),
         rng_(Rng(options_.seed).split("device judge")),
-        runner_({.launcher = {.command = options.launcher_command,
-                              .ordinal = options.ordinal,
-                              .clock = options_.clock,
-                              .driver = options.driver},
-                 .sets = &sets_}) {}
+        runner_(runner_options(options, sets_)) {}
 
   Result<Artifact> build(const std::string& source) override { return builder_.build(source); }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
@@ -106,6 +154,7 @@ class DeviceJudge final : public Evaluator {
   std::mutex running_;  // held while a launcher runs: guards what follows
   DeviceSets sets_;
   bool sets_unseen_ = true;  // by every candidate that was not being confirmed
+  BatchClock by_;
   DeviceBaselineOracle baseline_oracle_;
   Baselines baselines_;
   Rng rng_;
@@ -158,16 +207,19 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
   sets_unseen_ = options.effort == Effort::confirm;
   if (options.measure) TRY(refresh_baselines(options));
 
-  Launchable launchable = TRY(read_package(artifact.built_path, problem()));
-  if (launchable.failure) {
-    launchable.failure->build_ms = artifact.build_ms;
-    return *launchable.failure;
+  Runnable runnable =
+      TRY(by_ == BatchClock::judge ? read_module(artifact.built_path, problem())
+                                   : read_package(artifact.built_path, problem()));
+  if (runnable.failure) {
+    runnable.failure->build_ms = artifact.build_ms;
+    return *runnable.failure;
   }
   Evaluation evaluation;
+  evaluation.kernel_class = runnable.kernel_class;
   evaluation.build_ms = artifact.build_ms;
   if (options.effort == Effort::confirm) runner_.forget();  // a process of its own
   const launcher::Outcome loaded =
-      TRY(runner_.load(std::move(launchable.code), std::move(launchable.plan)));
+      TRY(runner_.load(std::move(runnable.candidate)));
   if (const auto* failure = failure_of(loaded)) {
     evaluation.verdict = failure->verdict;
     evaluation.detail = failure->detail;
@@ -208,6 +260,8 @@ Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& optio
                                    .baselines = &baselines_,
                                    .baseline_oracle = &baseline_oracle_,
                                    .problem = &problem(),
+                                   .by = by_,
+                                   .clock = options_.clock,
                                    .device = options_.machine,
                                    .precision = options_.precision,
                                    .judge = options,

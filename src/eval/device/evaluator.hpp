@@ -10,6 +10,7 @@
 
 #include "eval/evaluator.hpp"
 #include "oracle/device_slots.hpp"
+#include "oracle/zygote.hpp"
 
 namespace ke {
 
@@ -20,6 +21,10 @@ struct DeviceEvaluatorOptions {
   std::vector<std::string> launcher_command;  // a program that calls launcher::child_main()
   std::string driver = "libcuda.so.1";        // as for dlopen
   int ordinal = 0;
+  // For candidates that are Python modules: see oracle/model_process.hpp.
+  std::string python = {};
+  std::string cache_dir = {};
+  oracle::Zygote* zygote = nullptr;
 };
 
 Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOptions& options);

@@ -23,6 +23,7 @@ using launcher::Outcome;
 
 constexpr size_t kComparedSlots = 4;  // the last ones of a watched batch
 constexpr int kGraphPairs = 7;
+constexpr int kEmptyBatches = 9;
 constexpr double kDeviceDrift = 0.2;
 
 class DeviceTiming {
@@ -47,6 +48,7 @@ class DeviceTiming {
     rotation_.resize(ids_.size());
     std::iota(rotation_.begin(), rotation_.end(), 0);
     rng_.shuffle(rotation_);
+    TRY(time_empty_batches());
     int64_t taken = 0;
     for (int round = 0; round < 2 && !result_.failure; ++round) {  // the first one maps and loads
       taken = TRY(batch(rotation_, LaunchMode::plain));
@@ -59,14 +61,28 @@ class DeviceTiming {
     return {};
   }
 
+  // What ringing for no call at all takes by the judge's clock.
+  Result<void> time_empty_batches() {
+    if (options_.by == BatchClock::device) return {};
+    std::vector<int64_t> samples;
+    for (int i = 0; i < kEmptyBatches && !result_.failure; ++i) {
+      samples.push_back(TRY(batch({}, LaunchMode::plain)));
+    }
+    empty_ns_ = median_ns(samples);
+    return {};
+  }
+
   // Time of a whole batch of the candidate's; 0 after a failure.
   Result<int64_t> batch(const std::vector<int>& order, LaunchMode mode) {
+    const Nanoseconds start = options_.clock->now();
     const Outcome outcome = TRY(runner_.run(order, {.mode = mode}, options_.call_max));
+    const int64_t wall = (options_.clock->now() - start).count();
     if (const LaunchFailure* failure = failure_of(outcome)) {
       result_.failure =
-          TRY(explain(runner_, sets_, *failure, order.front(), options_.call_max));
+          TRY(explain(runner_, sets_, *failure, order.empty() ? 0 : order.front(), options_.call_max));
       return int64_t{0};
     }
+    if (options_.by == BatchClock::judge) return std::max<int64_t>(1, wall - empty_ns_);
     const auto& times = std::get<std::vector<int64_t>>(outcome);
     return times.empty() ? int64_t{1} : std::max<int64_t>(1, times.front());
   }
@@ -113,12 +129,22 @@ class DeviceTiming {
     std::set<int> compared;
     for (size_t i = order.size(); i-- > 0 && compared.size() < kComparedSlots;) {
       if (result_.failure || !compared.insert(order[i]).second) continue;
+      TRY(collect(order[i]));
+      if (result_.failure) return {};
       RunBudget budget(*options_.problem, options_.precision);
       result_.failure = TRY(compare_slot(sets_, *options_.problem, order[i], budget));
       if (const auto wrong = budget.verdict(); wrong && !result_.failure) {
         result_.failure = DeviceFailure{Verdict::wrong_output, *wrong};
       }
       if (result_.failure) result_.failure->detail += " (in a call that was timed)";
+    }
+    return {};
+  }
+
+  Result<void> collect(int slot) {
+    const Outcome outcome = TRY(runner_.collect({slot}, options_.call_max));
+    if (const LaunchFailure* failure = failure_of(outcome)) {
+      result_.failure = TRY(explain(runner_, sets_, *failure, slot, options_.call_max));
     }
     return {};
   }
@@ -161,12 +187,15 @@ class DeviceTiming {
   Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
                                 const std::vector<int64_t>& ids) {
     Measurement& m = result_.measurement;
+    const int64_t doorbell =
+        options_.by == BatchClock::judge ? options_.baselines->doorbell_ns() : 0;
+    runner_.set_running(false);
     for (const BaselineKind kind : std::vector(kinds)) {
       if (plan_.warm_calls) (void)options_.baseline_oracle->ring(kind, warming(ids));
       const Result<Nanoseconds> taken = options_.baseline_oracle->ring(kind, ids);
       auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
       if (taken) {
-        samples.push_back(std::max<int64_t>(1, taken->count() / std::ssize(ids)));
+        samples.push_back(std::max<int64_t>(1, (taken->count() - doorbell) / std::ssize(ids)));
         continue;
       }
       if (kind == BaselineKind::eager) return taken.error();
@@ -209,7 +238,8 @@ class DeviceTiming {
 
   // Both sides captured once and replayed: what is left when launching costs next to nothing.
   Result<void> sample_graphs() {
-    if (screening()) return {};
+    // By the device's events alone: a candidate that captures for itself has nothing to capture.
+    if (screening() || options_.by == BatchClock::judge) return {};
     DeviceSlots& slots = sets_.oracle();
     std::vector<int64_t> ours, theirs;
     for (int pair = 0; pair < kGraphPairs; ++pair) {
@@ -236,6 +266,7 @@ class DeviceTiming {
   std::vector<int> rotation_;  // indices, shuffled
   size_t next_ = 0;
   TimingPlan plan_;
+  int64_t empty_ns_ = 0;  // of a batch, by the judge's clock
   std::byte poison_{0};
   DeviceTimingResult result_;
 };
@@ -249,7 +280,7 @@ Result<InputSet> DeviceBaselineOracle::make_set(const SetRequest& /*request*/) {
 Result<Nanoseconds> DeviceBaselineOracle::ring(BaselineKind kind,
                                                const std::vector<int64_t>& slots) {
   const Rung rung = TRY(oracle_.device_slots()->ring(kind, BaselineMode::plain, slots));
-  return Nanoseconds(rung.device_ns);
+  return clock_ == BatchClock::device ? Nanoseconds(rung.device_ns) : rung.wall;
 }
 
 Result<std::vector<int64_t>> fill_timing_slots(DeviceSets& sets) {

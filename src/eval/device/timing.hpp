@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Times device code that was found right (DESIGN D4). Candidate and baselines take turns over the
-// same slots, more of them than the device's caches hold; a sample is one batch, by events of
-// processes in which no host code of a candidate runs, from the first launch to the end of the
-// last. So a side that cannot launch as fast as the device works is measured by its launching.
+// same slots, more of them than the device's caches hold; a sample is one batch. Where no host code
+// of a candidate runs it is timed by events, from the first launch to the end of the last, else by
+// the judge's clock around the whole batch, less that of an empty one. So a side that cannot launch
+// as fast as the device works is measured by its launching.
 // Before each pair one slot gets other contents, outputs are poisoned, and at random calls and at
 // the end they are compared with the truth.
 #pragma once
@@ -18,11 +19,14 @@
 
 namespace ke::device {
 
-// The baselines of an oracle on a device, for Baselines: sets are slots, by the oracle's numbers,
-// and times are the device's.
+// Whose clock a batch is timed by: the device's events, where all host code is ours, else the
+// judge's, from the bell to the answer.
+enum class BatchClock : uint8_t { device, judge };
+
+// The baselines of an oracle on a device, for Baselines: sets are slots, by the oracle's numbers.
 class DeviceBaselineOracle final : public Oracle {
  public:
-  explicit DeviceBaselineOracle(Oracle& oracle) : oracle_(oracle) {}
+  DeviceBaselineOracle(Oracle& oracle, BatchClock clock) : oracle_(oracle), clock_(clock) {}
   const Problem& problem() const override { return oracle_.problem(); }
   Result<InputSet> make_set(const SetRequest& request) override;
   void release(int64_t /*set_id*/) override {}
@@ -32,6 +36,7 @@ class DeviceBaselineOracle final : public Oracle {
 
  private:
   Oracle& oracle_;
+  BatchClock clock_;
 };
 
 struct DeviceTimingOptions {
@@ -39,6 +44,8 @@ struct DeviceTimingOptions {
   Baselines* baselines = nullptr;
   Oracle* baseline_oracle = nullptr;  // a DeviceBaselineOracle, which `baselines` refers to as well
   const Problem* problem = nullptr;
+  BatchClock by = BatchClock::device;
+  os::Clock* clock = nullptr;
   MachineProfile device;
   Precision precision = Precision::strict;
   JudgeOptions judge;

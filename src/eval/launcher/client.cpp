@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+#include <cstring>
+
 #include "base/assert.hpp"
 #include "os/cuda_api.hpp"
 #include "os/cuda_room.hpp"
@@ -45,7 +48,14 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const Options& options) {
   process.room = &room;
   os::Child child = TRY(os::spawn(process).context("cannot start the launcher"));
   theirs.reset();
-  std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(child), std::move(ours)));
+  Process started;
+  started.process = std::make_unique<oracle::StartedProcess>(std::move(child));
+  started.socket = std::move(ours);
+  return open(std::move(started), options);
+}
+
+Result<std::unique_ptr<Launcher>> Launcher::open(Process process, const Options& options) {
+  std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(process)));
   runner::Writer packet;
   packet.put(static_cast<int64_t>(Command::open));
   packet.put(options.ordinal);
@@ -110,6 +120,40 @@ Result<Outcome> Launcher::load(std::string_view code, const target::LaunchPlan& 
   return command(packet.bytes(), descriptors, kPatience);
 }
 
+Result<Outcome> Launcher::load_module(std::string_view source, std::string_view info,
+                                      Nanoseconds timeout) {
+  holds_module_ = true;
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::load_module));
+  std::vector<os::SharedMemory> memories;
+  std::vector<int> descriptors;
+  for (const std::string_view text : {source, info}) {
+    packet.put(static_cast<int64_t>(text.size()));
+    memories.push_back(TRY(os::SharedMemory::create(static_cast<int64_t>(text.size()))));
+    std::memcpy(memories.back().data(), text.data(), text.size());
+    descriptors.push_back(memories.back().fd());
+  }
+  return command(packet.bytes(), descriptors, timeout);
+}
+
+Result<Outcome> Launcher::collect(std::span<const int64_t> slots, Nanoseconds timeout) {
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::collect));
+  packet.put(std::vector<int64_t>(slots.begin(), slots.end()));
+  return command(packet.bytes(), {}, timeout);
+}
+
+Result<Outcome> Launcher::stain(uint8_t value) {
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::stain));
+  packet.put(int64_t{value});
+  return command(packet.bytes(), {}, kPatience);
+}
+
+void Launcher::set_running(bool running) {
+  if (alive_) process_.process->signal_group(running ? SIGCONT : SIGSTOP);
+}
+
 Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& options,
                               Nanoseconds timeout) {
   KE_ASSERT(static_cast<int64_t>(slots.size()) <= kCallsPerBatchMax);
@@ -124,9 +168,9 @@ Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& 
 Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> descriptors,
                                   Nanoseconds timeout) {
   if (!alive_) return Error{Errc::internal, "a dead launcher got a command"};
-  TRY(os::send_message(socket_.get(), packet, descriptors, kPatience)
+  TRY(os::send_message(process_.socket.get(), packet, descriptors, kPatience)
           .context("the launcher does not listen"));
-  auto answer = os::receive_message(socket_.get(), kPacketBytesMax, timeout);
+  auto answer = os::receive_message(process_.socket.get(), kPacketBytesMax, timeout);
   if (!answer && answer.error().code == Errc::timed_out) {
     end();
     return Outcome(LaunchFailure{
@@ -134,9 +178,14 @@ Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> 
         fmt::format("it was still running after {} ms", timeout.count() / 1'000'000), false});
   }
   if (!answer || !answer->has_value()) {
-    const os::ExitStatus status = process_.kill();
-    alive_ = false;
-    return Error{Errc::internal, "the launcher ended with " + status.to_string()};
+    const auto status = process_.process->wait(std::chrono::seconds(2));
+    const std::string how = status && *status ? (*status)->to_string() : "an unknown state";
+    end();
+    // A launcher of ours never ends by itself; a candidate's own code may end its process.
+    if (holds_module_) {
+      return Outcome(LaunchFailure{Verdict::crashed, "its process ended with " + how, false});
+    }
+    return Error{Errc::internal, "the launcher ended with " + how};
   }
   const std::string& bytes = (*answer)->bytes;
   const auto reply =
@@ -169,6 +218,10 @@ Result<Outcome> Launcher::failed(const LauncherReply& reply) {
       return failure(Verdict::crashed, text);
     case Ending::no_memory:
       return failure(Verdict::crashed, fmt::format("the device has no memory for it: {}", text));
+    case Ending::bad_result:
+      return failure(Verdict::wrong_output, text);
+    case Ending::exception:
+      return failure(Verdict::crashed, text);
     case Ending::fault: {
       const bool illegal = reply.code == os::cuda::kIllegalAddress;
       return Outcome(
@@ -185,8 +238,8 @@ Result<Outcome> Launcher::failed(const LauncherReply& reply) {
 }
 
 void Launcher::end() {
-  (void)process_.kill();
-  socket_.reset();
+  process_.process->kill();
+  process_.socket.reset();
   alive_ = false;
 }
 

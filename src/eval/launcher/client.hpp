@@ -16,8 +16,8 @@
 #include "base/units.hpp"
 #include "domain/verdict.hpp"
 #include "eval/launcher/protocol.hpp"
+#include "oracle/oracle_process.hpp"
 #include "os/clock.hpp"
-#include "os/process.hpp"
 #include "target/launch_plan.hpp"
 
 namespace ke::launcher {
@@ -45,6 +45,12 @@ inline const LaunchFailure* failure_of(const Outcome& outcome) {
   return std::get_if<LaunchFailure>(&outcome);
 }
 
+// A process that speaks the protocol on its socket, however it came to be.
+struct Process {
+  std::unique_ptr<oracle::OracleProcess> process;
+  os::FileDescriptor socket;  // the judge's end
+};
+
 struct Options {
   std::vector<std::string> command;  // a program that calls child_main()
   int ordinal = 0;                   // which device
@@ -59,14 +65,24 @@ class Launcher {
   // Errc::unavailable, in the driver's words, where there is no device.
   static Result<std::unique_ptr<Launcher>> start(const Options& options);
 
-  // What its room enforces.
-  std::string protections() const { return process_.report().protections(); }
+  // The same with a process that is there: open() is the first command.
+  static Result<std::unique_ptr<Launcher>> open(Process process, const Options& options);
+
+  std::string protections() const { return process_.process->protections(); }
 
   // Inputs are mapped for reading alone unless `inputs_writable`. Binding again replaces them.
   Result<Outcome> bind(int64_t slot, std::span<const DeviceTensor> inputs,
                        std::span<const DeviceTensor> outputs, bool inputs_writable = false);
   // Replaces what was loaded before. Scratch memory is the launcher's, between unmapped space.
   Result<Outcome> load(std::string_view code, const target::LaunchPlan& plan);
+  // The same for a model runner, once in its life: a Python module, and the problem as JSON.
+  Result<Outcome> load_module(std::string_view source, std::string_view info, Nanoseconds timeout);
+  // Copies the results that a module returned for these slots into their outputs.
+  Result<Outcome> collect(std::span<const int64_t> slots, Nanoseconds timeout);
+  // Fills free memory of the module's process with a byte.
+  Result<Outcome> stain(uint8_t value);
+  // Stops and continues a process in which a candidate's own code runs.
+  void set_running(bool running);
   // Launches the plan once for each slot, in order.
   Result<Outcome> run(std::span<const int64_t> slots, const RunOptions& options,
                       Nanoseconds timeout);
@@ -74,17 +90,17 @@ class Launcher {
   bool alive() const { return alive_; }
 
  private:
-  Launcher(Options options, os::Child process, os::FileDescriptor socket)
-      : options_(std::move(options)), process_(std::move(process)), socket_(std::move(socket)) {}
+  Launcher(Options options, Process process)
+      : options_(std::move(options)), process_(std::move(process)) {}
   Result<Outcome> command(std::string_view packet, std::span<const int> descriptors,
                           Nanoseconds timeout);
   Result<Outcome> failed(const LauncherReply& reply);
   void end();
 
   Options options_;
-  os::Child process_;
-  os::FileDescriptor socket_;
+  Process process_;
   bool alive_ = true;
+  bool holds_module_ = false;
 };
 
 }  // namespace ke::launcher

@@ -6,6 +6,12 @@
 //
 //   judge -> launcher   open, bind (+ memory descriptors), load (+ the code in a memory file), run
 //   launcher -> judge   LauncherReply; run: followed by the times
+//
+// A model runner (py/kernelevolve/model_runner.py) speaks the same, but the code it is given is a
+// Python module, which runs in it: nothing it says is believed. It has load_module (+ the source
+// and a description of the problem as JSON, in memory files) in place of load, and besides
+// collect: copies the results of the latest run into the slots' outputs.
+// stain: fills what its allocator keeps for later with a byte.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +24,7 @@ inline constexpr int kSocket = 3;  // the launcher's end, as a descriptor of its
 inline constexpr int64_t kPacketBytesMax = 1 << 20;
 inline constexpr int32_t kCallsPerBatchMax = 4096;
 
-enum class Command : int64_t { open = 1, bind, load, run };
+enum class Command : int64_t { open = 1, bind, load, run, load_module, collect, stain };
 
 // How one command ended. All but `done` end the launcher.
 enum class Ending : int64_t {
@@ -29,6 +35,8 @@ enum class Ending : int64_t {
   bad_launch,     // the driver refuses a launch: text
   fault,          // the device's status after a launch, `code`: illegal address, trap, …
   no_memory,      // of the device
+  bad_result,     // of a module: not the tensors that the problem returns; text says what
+  exception,      // of a module: text
   misunderstood,  // ours: a packet that makes no sense
 };
 
