@@ -144,23 +144,23 @@ Status cuDeviceTotalMem_v2(size_t* bytes, DeviceOrdinal) {
   return kSuccess;
 }
 Status cuDeviceGetAttribute(int* value, int attribute, DeviceOrdinal) {
-  switch (static_cast<DeviceAttribute>(attribute)) {
-    case DeviceAttribute::capability_major:
+  switch (attribute) {
+    case static_cast<int>(DeviceAttribute::capability_major):
       *value = 9;
       break;
-    case DeviceAttribute::capability_minor:
+    case static_cast<int>(DeviceAttribute::capability_minor):
       *value = 0;
       break;
-    case DeviceAttribute::multiprocessors:
+    case static_cast<int>(DeviceAttribute::multiprocessors):
       *value = 2;
       break;
-    case DeviceAttribute::l2_bytes:
+    case static_cast<int>(DeviceAttribute::l2_bytes):
       *value = 1 << 20;
       break;
-    case DeviceAttribute::max_shared_per_block_optin:
+    case static_cast<int>(DeviceAttribute::max_shared_per_block_optin):
       *value = 227 << 10;
       break;
-    case DeviceAttribute::clock_khz:
+    case static_cast<int>(DeviceAttribute::clock_khz):
       *value = 1'000'000;
       break;
     default:
