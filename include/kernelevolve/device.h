@@ -55,6 +55,113 @@ KE_DEVICE void ke_copies_wait() {
 KE_DEVICE float ke_rounded(float product) { return __fadd_rn(product, -0.0f); }
 KE_DEVICE double ke_rounded(double product) { return __dadd_rn(product, -0.0); }
 
+/* Below are Hopper's own (sm_90a): copies that meet in barriers, and tiles that a warpgroup, 128
+ * neighbouring threads, multiplies.
+ *
+ * A tile has 128 rows of 64 16-bit elements along k: 128 bytes a row, whose 16-byte piece c lies at
+ * place c ^ row % 8 (what the hardware calls a 128-byte swizzle), at a multiple of 1024 bytes. */
+
+/* Dynamic shared memory of the block from its first multiple of 1024 bytes on. */
+KE_DEVICE char* ke_shared_tiles() {
+  char* const all = ke_shared();
+  return all + ((1024u - (uint32_t)__cvta_generic_to_shared(all) % 1024u) % 1024u);
+}
+
+/* A barrier in shared memory, for `count` arrivals and the bytes they expect; its phases alternate
+ * between parity 0 and 1. One thread makes it and calls ke_barriers_made(), then all wait. */
+KE_DEVICE uint32_t ke_shared_address(const void* shared) {
+  return (uint32_t)__cvta_generic_to_shared(shared);
+}
+KE_DEVICE void ke_barrier_make(uint64_t* barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(ke_shared_address(barrier)),
+               "r"(count)
+               : "memory");
+}
+KE_DEVICE void ke_barriers_made() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+KE_DEVICE void ke_barrier_arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ke_shared_address(barrier))
+               : "memory");
+}
+KE_DEVICE void ke_barrier_expect(uint64_t* barrier, int bytes) { /* and arrives */
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   ke_shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+/* Until the phase of this parity is over. */
+KE_DEVICE void ke_barrier_wait(uint64_t* barrier, int parity) {
+  uint32_t over = 0;
+  while (over == 0) {
+    asm volatile(
+        "{\n .reg .pred p;\n"
+        " mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n"
+        " selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(over)
+        : "r"(ke_shared_address(barrier)), "r"(parity)
+        : "memory");
+  }
+}
+/* A multiple of 16 bytes, which arrive at the barrier. */
+KE_DEVICE void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(ke_shared_address(to_shared)),
+      "l"(from), "r"(bytes), "r"(ke_shared_address(barrier))
+      : "memory");
+}
+
+/* Registers a thread of this warpgroup has from here on. */
+template <int kRegisters>
+KE_DEVICE void ke_fewer_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+KE_DEVICE void ke_more_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+/* What names a tile, or 64 rows of one, to ke_product_f16; 2 * i more is 16 * i further along k. */
+KE_DEVICE uint64_t ke_tile(const char* tile) {
+  return (uint64_t)((ke_shared_address(tile) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 |
+         1ull << 62;
+}
+/* Products run in the background, between ke_products_begin() and ke_products_wait<n>(), which
+ * returns when all but the latest n groups are done; nothing touches their sums meanwhile. */
+KE_DEVICE void ke_products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+KE_DEVICE void ke_products_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int kPending>
+KE_DEVICE void ke_products_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/* sums = (keep ? sums : 0) + a * b over 16 of k, for 64 rows of a and the 128 of b. Thread t has
+ * sums[4 * q + 2 * h + e] of row t / 32 * 16 + t % 32 / 4 + 8 * h, column 8 * q + t % 4 * 2 + e. */
+#define KE_SUMS_8(i)                                                                         \
+  "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
+      "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KE_TILE_PRODUCT(name, type)                                                            \
+  KE_DEVICE void name(float(&sums)[64], uint64_t a, uint64_t b, int keep) {                    \
+    asm volatile(                                                                              \
+        "{\n .reg .pred p;\n setp.ne.b32 p, %66, 0;\n"                                         \
+        " wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                          \
+        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "             \
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "     \
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "     \
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "    \
+        "%64, %65, p, 1, 1, 0, 0;\n}"                                                          \
+        : KE_SUMS_8(0), KE_SUMS_8(8), KE_SUMS_8(16), KE_SUMS_8(24), KE_SUMS_8(32),             \
+          KE_SUMS_8(40), KE_SUMS_8(48), KE_SUMS_8(56)                                          \
+        : "l"(a), "l"(b), "r"(keep));                                                          \
+  }
+KE_TILE_PRODUCT(ke_product_f16, "f16")
+KE_TILE_PRODUCT(ke_product_bf16, "bf16")
+#undef KE_TILE_PRODUCT
+#undef KE_SUMS_8
+
 #endif /* KE_HOST_EMULATION */
 
 /* --- Memory ---------------------------------------------------------------------------------- */
@@ -194,6 +301,64 @@ KE_DEVICE T ke_join_column(T value, char* room, Join join) {
   for (int i = 1; i < kRows; ++i) value = join(value, parts[i * 32 + column]);
   __syncthreads();
   return value;
+}
+
+/* --- Operands of tensor cores ----------------------------------------------------------------- */
+
+/* fp32 rows are scaled by powers of two and split into two fp16 parts, x = hi + lo / 2048. A row
+ * whose magnitudes span more than the parts hold, or that is not finite, has scale 0. */
+
+/* The bits of the greatest magnitude of a row, and of the least that is not zero, less one. */
+struct ke_extent {
+  uint32_t most, least;
+};
+KE_DEVICE ke_extent ke_no_extent() {
+  ke_extent none;
+  none.most = 0;
+  none.least = 0xffffffffu;
+  return none;
+}
+KE_DEVICE ke_extent ke_wider(ke_extent a, ke_extent b) {
+  a.most = a.most > b.most ? a.most : b.most;
+  a.least = a.least < b.least ? a.least : b.least;
+  return a;
+}
+KE_DEVICE ke_extent ke_extent_of(float x) {
+  ke_extent one;
+  one.most = __float_as_uint(x) & 0x7fffffffu;
+  one.least = one.most - 1; /* zero becomes the greatest */
+  return one;
+}
+/* The scale of a row, whose greatest magnitude becomes at least 2^14, and what undoes it. */
+KE_DEVICE void ke_scale_row(ke_extent row, float& scale, float& inverse) {
+  const int most = (int)(row.most >> 23), least = (int)((row.least + 1) >> 23);
+  const bool empty = row.most == 0;
+  const bool none = most < 67 || most > 187 || most - least > 32;
+  scale = empty ? 1.0f : none ? 0.0f : __uint_as_float((uint32_t)(268 - most) << 23);
+  inverse = empty ? 1.0f : none ? 0.0f : __uint_as_float((uint32_t)(most - 14) << 23);
+}
+
+/* Where piece c of a row lies in a tile. */
+KE_DEVICE int ke_tile_place(int row, int piece) { return row * 128 + (piece ^ row % 8) * 16; }
+
+/* Eight neighbours along k to a piece of a tile; the second part lies a tile of 16 KiB further. */
+template <int kParts>
+KE_DEVICE void ke_pack_f16(char* piece, const float* eight, float scale) {
+  alignas(16) uint16_t high[8], low[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const float x = eight[i] * scale;
+    high[i] = ke_bits_f16(x);
+    if (kParts == 2) low[i] = ke_bits_f16((x - ke_load_f16(high + i)) * 2048.0f);
+  }
+  ke_copy<8>((uint16_t*)piece, high);
+  if (kParts == 2) ke_copy<8>((uint16_t*)(piece + 16384), low);
+}
+KE_DEVICE void ke_pack_bf16(char* piece, const float* eight) {
+  alignas(16) uint16_t bits[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) bits[i] = (uint16_t)(__float_as_uint(eight[i]) >> 16);
+  ke_copy<8>((uint16_t*)piece, bits);
 }
 
 /* --- Operations ------------------------------------------------------------------------------ */

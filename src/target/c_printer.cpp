@@ -143,6 +143,11 @@ void CodeWriter::close(std::string_view tail) {
   line("}" + std::string(tail));
 }
 
+void CodeWriter::otherwise() {
+  close(" else {");
+  ++level_;
+}
+
 std::string_view storage_type(DType dtype) {
   switch (dtype) {
     case DType::float64:

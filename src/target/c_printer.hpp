@@ -23,6 +23,7 @@ class CodeWriter {
   void lines(std::string_view text);  // several, each indented anew; keeps their own indentation
   void open(std::string_view head);   // "head {" and one level deeper; "" opens a bare block
   void close(std::string_view tail = "");  // "}tail"
+  void otherwise();                        // "} else {" between open() and close()
   int level() const { return level_; }
   const std::string& text() const { return text_; }
   std::string take() { return std::move(text_); }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -187,11 +188,12 @@ inputs %0, %1, %2
 }
 
 const std::vector<ir::Schedule> kProductSchedules{
-    {},
+    {{"tensor_core", 0}},
     {{"block_m", 32}, {"block_n", 64}, {"block_k", 8}, {"stages", 1}},
     {{"block_m", 128}, {"block_n", 128}, {"tile_m", 8}, {"tile_n", 8}},
     {{"block_m", 16}, {"block_n", 16}, {"block_k", 32}},
-    {{"block_m", 64}, {"block_n", 32}, {"tile_m", 8}, {"split_k", 4}}};
+    {{"block_m", 64}, {"block_n", 32}, {"tile_m", 8}, {"split_k", 4}},
+    {{"tensor_core", 1}}};
 
 // Operands as memory has them: k next to each other, or rows; extents with and without a rest.
 TEST(CudaEmulation, ProductsAreRightUnderEverySchedule) {
@@ -205,6 +207,89 @@ TEST(CudaEmulation, ProductsAreRightUnderEverySchedule) {
   add(1, 33, 65, 71, "", "");
   add(2, 40, 52, 64, " strides [2560, 1, 40]", " strides [3328, 1, 52]");
   add(1, 20, 30, 600, "", " strides [18000, 1, 30]");
+  expect_emulated(cases);
+}
+
+// More slices of k than shared memory holds, several tiles a batch, and a rest everywhere.
+TEST(CudaEmulation, TensorCoresMultiplyManySlicesAndTiles) {
+  std::vector<ConformanceCase> cases;
+  const auto add = [&](int m, int n, int k, std::string_view left, std::string_view right) {
+    append(cases, scheduled(fmt::format("product {} {} {}", m, n, k),
+                            product(2, m, n, k, left, right), {{{"tensor_core", 1}}}));
+  };
+  add(130, 260, 330, "", "");
+  add(129, 257, 65, "", "");
+  add(132, 136, 513, " strides [67716, 1, 132]", " strides [69768, 1, 136]");
+  expect_emulated(cases);
+}
+
+// Rows that have no fp16 parts: too wide a range, too large, not finite.
+TEST(CudaEmulation, TensorCoresRepairWhatHasNoParts) {
+  std::vector<ConformanceCase> cases = scheduled(
+      "product of unusual rows", product(1, 140, 150, 70, "", ""), {{{"tensor_core", 1}}});
+  const float unusual[] = {1e30f,  -3e-39f, __builtin_inff(), __builtin_nanf(""), -1.5e9f,
+                           1e-30f, 0.0f,    -__builtin_inff()};
+  for (int operand = 0; operand < 2; ++operand) {
+    for (size_t i = 0; i < std::size(unusual); ++i) {
+      const size_t at = (i * 17 + 5) * 70 + i;
+      std::memcpy(cases[0].inputs[static_cast<size_t>(operand)].data() + 4 * at, &unusual[i], 4);
+    }
+  }
+  std::memset(cases[0].inputs[0].data() + size_t{4} * 70 * 2, 0, size_t{4} * 70);  // a row of zeros
+  expect_emulated(cases);
+}
+
+// Every row and column has its own magnitude: what is lost is small to each of them.
+TEST(CudaEmulation, TensorCoresScaleRows) {
+  std::vector<ConformanceCase> cases =
+      scheduled("product of scaled rows", R"(tensor %0 x: float32[40, 200] input
+tensor %1 w: float32[48, 200] input
+tensor %2 y: float32[40, 48] output
+inputs %0, %1
+stage %2[i=40, j=48] = sum[k=200] in float32: mul(load %0[i0, i2], load %1[i1, i2])  # mm
+outputs %2
+)",
+                {{{"tensor_core", 1}}});
+  Rng rng(5);
+  for (int operand = 0; operand < 2; ++operand) {
+    for (size_t i = 0; i < cases[0].inputs[static_cast<size_t>(operand)].size() / 4; ++i) {
+      const float value =
+          std::ldexp(1 + static_cast<float>(rng.uniform()), static_cast<int>(i / 200) - 20);
+      std::memcpy(cases[0].inputs[static_cast<size_t>(operand)].data() + 4 * i, &value, 4);
+    }
+  }
+  cases[0].relative = 1e-6;
+  cases[0].of_largest = 0;
+  expect_emulated(cases);
+}
+
+std::string half_product(std::string_view type) {
+  return fmt::format(R"(tensor %0 x: {0}[130, 330] input
+tensor %1 w: {0}[330, 140] input
+tensor %2 p: float32[130, 140] output
+inputs %0, %1
+)"
+                     "stage %2[i=130, j=140] = sum[k=330] in float32: mul(cast(float32, load "
+                     "%0[i0, i2]), cast(float32, load %1[i2, i1]))  # mm\n"
+                     "outputs %2\n",
+                     type);
+}
+
+TEST(CudaEmulation, TensorCoresTakeHalvesAsTheyAre) {
+  std::vector<ConformanceCase> cases;
+  for (const char* type : {"float16", "bfloat16"}) {
+    append(cases, scheduled(type, half_product(type), {{{"tensor_core", 1}}}));
+  }
+  expect_emulated(cases);
+}
+
+TEST(CudaEmulation, OneTermRoundsOperandsToElevenBits) {
+  std::vector<ConformanceCase> cases =
+      scheduled("product", product(1, 130, 140, 200, "", ""), {{{"tensor_core", 1}, {"terms", 1}}});
+  for (ConformanceCase& one : cases) {
+    one.relative = 0;
+    one.of_largest = 2e-3;
+  }
   expect_emulated(cases);
 }
 

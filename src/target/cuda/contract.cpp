@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract skeleton: choices and cost. contract_print.cpp prints.
+// The contract skeleton: choices and cost of its two families. contract_print.cpp prints the one
+// for any device, contract_tensor_print.cpp the one for tensor cores.
 #include "target/cuda/contract.hpp"
 
 #include <algorithm>
 
 #include "target/access.hpp"
+#include "target/cuda/contract_tensor.hpp"
 
 namespace ke::cuda {
 namespace {
@@ -45,10 +47,8 @@ int64_t shared_bytes(const ContractSchedule& schedule, int64_t element_bytes) {
          (schedule.block_m + schedule.block_n + 2 * kPadding) * element_bytes;
 }
 
-}  // namespace
-
-std::vector<ScheduleChoice> contract_choices(const ContractShape& shape, const FusedKernel& kernel,
-                                             const Device& device) {
+std::vector<ScheduleChoice> tiled_choices(const ContractShape& shape, const FusedKernel& kernel,
+                                          const Device& device) {
   if (shape.is_empty()) return {};
   int64_t block_m = block_for(shape.m), block_n = block_for(shape.n);
   // Smaller tiles as long as multiprocessors would stay idle and the operands are still shared.
@@ -72,9 +72,11 @@ std::vector<ScheduleChoice> contract_choices(const ContractShape& shape, const F
   return choices;
 }
 
+}  // namespace
+
 ContractSchedule contract_schedule(const ContractShape& shape, const FusedKernel& kernel,
                                    const Device& device) {
-  const std::vector<ScheduleChoice> choices = contract_choices(shape, kernel, device);
+  const std::vector<ScheduleChoice> choices = tiled_choices(shape, kernel, device);
   const auto value = [&](std::string_view name) { return target::chosen(kernel, choices, name); };
   ContractSchedule schedule;
   if (choices.empty()) return schedule;
@@ -104,23 +106,15 @@ ContractSchedule contract_schedule(const ContractShape& shape, const FusedKernel
 
 namespace {
 
-std::vector<ScheduleChoice> choices_of(const Program& program, const FusedKernel& kernel,
-                                       const Device& device) {
-  const auto shape = target::contract_shape(program, kernel);
-  return shape ? contract_choices(*shape, kernel, device) : std::vector<ScheduleChoice>();
-}
-
-double estimate(const Program& program, const FusedKernel& kernel, const Device& device) {
-  const auto shape = target::contract_shape(program, kernel);
-  const KernelWork work = work_of(program, kernel);
-  if (!shape || shape->is_empty()) return kernel_ns(work, 1e6, 1, device);
-  const ContractSchedule schedule = contract_schedule(*shape, kernel, device);
+double tiled_ns(const ContractShape& shape, const FusedKernel& kernel, const KernelWork& work,
+                const Device& device) {
+  const ContractSchedule schedule = contract_schedule(shape, kernel, device);
   const auto blocks =
-      static_cast<double>(blocks_of(*shape, schedule.block_m, schedule.block_n) * schedule.split_k);
+      static_cast<double>(blocks_of(shape, schedule.block_m, schedule.block_n) * schedule.split_k);
   // Tiles past the edge compute for nothing, and the last round leaves multiprocessors idle.
-  const auto padded = static_cast<double>(shape->batches() * ceil_div(shape->m, schedule.block_m) *
-                                          schedule.block_m * ceil_div(shape->n, schedule.block_n) *
-                                          schedule.block_n * std::max<int64_t>(shape->k, 1));
+  const auto padded = static_cast<double>(shape.batches() * ceil_div(shape.m, schedule.block_m) *
+                                          schedule.block_m * ceil_div(shape.n, schedule.block_n) *
+                                          schedule.block_n * std::max<int64_t>(shape.k, 1));
   const auto multiprocessors = static_cast<double>(device.multiprocessors);
   const double rounds = std::max(1.0, blocks / multiprocessors);
   const double idle = std::max(1.0, multiprocessors / blocks);
@@ -129,17 +123,60 @@ double estimate(const Program& program, const FusedKernel& kernel, const Device&
   const double reuse = 2.0 * static_cast<double>(schedule.tile_m * schedule.tile_n) /
                        static_cast<double>(schedule.tile_m + schedule.tile_n);
   const double share = std::min(0.85, 0.1 * reuse + 0.1);
-  const double rate = device.flops_f32 * (shape->dtype == ir::DType::float64 ? 0.5 : 1.0) * share;
+  const double rate = device.flops_f32 * (shape.dtype == ir::DType::float64 ? 0.5 : 1.0) * share;
   const double arithmetic = 2 * padded / rate * 1e9 * idle * last_round;
   const double bytes = work.read + work.written;
   const double combine =
       schedule.split_k > 1
           ? device.launch_ns +
-                8.0 *
-                    static_cast<double>(shape->batches() * shape->m * shape->n * schedule.split_k) /
+                8.0 * static_cast<double>(shape.batches() * shape.m * shape.n * schedule.split_k) /
                     device.bandwidth * 1e9
           : 0;
   return std::max(arithmetic, bytes / device.bandwidth * 1e9) + device.launch_ns + combine;
+}
+
+std::vector<ScheduleChoice> choices_for(const Program& program, const ContractShape& shape,
+                                        const FusedKernel& kernel, const Device& device) {
+  std::vector<ScheduleChoice> choices;
+  if (can_use_tensor_cores(program, shape, device)) {
+    const KernelWork work = work_of(program, kernel);
+    const bool faster = tensor_ns(tensor_plan(program, shape, 3, device), work, device) <
+                        tiled_ns(shape, kernel, work, device);
+    choices.push_back({"tensor_core", {0, 1}, faster ? 1 : 0});
+    if (target::chosen(kernel, choices, "tensor_core") == 1) {
+      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, 3});
+      return choices;
+    }
+  }
+  const std::vector<ScheduleChoice> tiled = tiled_choices(shape, kernel, device);
+  choices.insert(choices.end(), tiled.begin(), tiled.end());
+  return choices;
+}
+
+std::vector<ScheduleChoice> choices_of(const Program& program, const FusedKernel& kernel,
+                                       const Device& device) {
+  const auto shape = target::contract_shape(program, kernel);
+  return shape ? choices_for(program, *shape, kernel, device) : std::vector<ScheduleChoice>();
+}
+
+// The plan on tensor cores where the schedule has one.
+std::optional<TensorPlan> chosen_tensor_plan(const Program& program, const ContractShape& shape,
+                                             const FusedKernel& kernel, const Device& device) {
+  const std::vector<ScheduleChoice> choices = choices_for(program, shape, kernel, device);
+  if (choices.empty() || choices.front().name != "tensor_core" ||
+      target::chosen(kernel, choices, "tensor_core") == 0) {
+    return std::nullopt;
+  }
+  const int64_t terms = choices.size() > 1 ? target::chosen(kernel, choices, "terms") : 1;
+  return tensor_plan(program, shape, terms, device);
+}
+
+double estimate(const Program& program, const FusedKernel& kernel, const Device& device) {
+  const auto shape = target::contract_shape(program, kernel);
+  const KernelWork work = work_of(program, kernel);
+  if (!shape || shape->is_empty()) return kernel_ns(work, 1e6, 1, device);
+  const auto plan = chosen_tensor_plan(program, *shape, kernel, device);
+  return plan ? tensor_ns(*plan, work, device) : tiled_ns(*shape, kernel, work, device);
 }
 
 Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
@@ -148,6 +185,9 @@ Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
     KernelCode code;
     code.schedule = "Nothing to compute.";
     return code;
+  }
+  if (const auto plan = chosen_tensor_plan(context.program, shape, context.kernel, device)) {
+    return print_tensor_kernel(context, shape, *plan);
   }
   return print_contract_kernel(context, shape, contract_schedule(shape, context.kernel, device));
 }

@@ -21,8 +21,6 @@ struct ContractSchedule {
   int64_t threads() const { return (block_m / tile_m) * (block_n / tile_n); }
 };
 
-std::vector<ScheduleChoice> contract_choices(const target::ContractShape& shape,
-                                             const ir::FusedKernel& kernel, const Device& device);
 // The kernel's schedule, made consistent: a number of threads that a block may have, slices that
 // fit shared memory.
 ContractSchedule contract_schedule(const target::ContractShape& shape,

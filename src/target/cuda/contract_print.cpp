@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "target/cuda/contract.hpp"
-#include "target/cuda/elements.hpp"
+#include "target/cuda/contract_parts.hpp"
 
 namespace ke::cuda {
 namespace {
@@ -39,12 +39,7 @@ class ContractPrinter {
   ContractPrinter(PrintContext& context, const ContractShape& shape,
                   const ContractSchedule& schedule)
       : context_(context), shape_(shape), schedule_(schedule) {
-    std::vector<ir::Axis> axes = shape.batch;
-    axes.push_back({"m", shape.m});
-    axes.push_back({"n", shape.n});
-    axes.push_back({"k", shape.k});
-    const std::vector<std::string> names = axis_variables(context, axes);
-    for (size_t i = 0; i < axes.size(); ++i) axes_.push_back({names[i], axes[i].extent});
+    axes_ = contract_axes(context, shape);
     element_ = target::compute_type(shape.dtype);
     fetches_ = {fetch_of(shape.a, "A", shape.m_axis(), schedule.block_m),
                 fetch_of(shape.b, "B", shape.n_axis(), schedule.block_n)};
@@ -97,7 +92,7 @@ class ContractPrinter {
     if (operand.strided && operand.strided->row == 1) fetch.lane_axis = row_axis;
     const int64_t along = fetch.lane_axis == row_axis ? rows : schedule_.block_k;
     const int64_t most = std::min<int64_t>(4, rows * schedule_.block_k / schedule_.threads());
-    fetch.width = std::min(most, widest_load(operand.value, fetch.lane_axis));
+    fetch.width = std::min(most, widest_load(context_.program, operand.value, fetch.lane_axis));
     while (fetch.width > 1 &&
            (along % fetch.width != 0 || extent_of(fetch.lane_axis) % fetch.width != 0)) {
       fetch.width /= 2;
@@ -105,20 +100,6 @@ class ContractPrinter {
     fetch.width = std::max<int64_t>(fetch.width, 1);
     fetch.turns = ceil_div(rows * schedule_.block_k, schedule_.threads() * fetch.width);
     return fetch;
-  }
-
-  // The most neighbours that at least one load of the value fetches at once.
-  int64_t widest_load(const ir::ExprPtr& value, int lane_axis) const {
-    int64_t width = 1;
-    walk(value, [&](const ir::Expr& expr) {
-      if (expr.kind != ir::Expr::Kind::load) return;
-      for (const int64_t wider : {2, 4}) {
-        if (is_wide(context_.tensor(expr.tensor), expr.operands, lane_axis, wider)) {
-          width = std::max(width, wider);
-        }
-      }
-    });
-    return width;
   }
 
   // --- The product -------------------------------------------------------------------------------
@@ -168,7 +149,7 @@ class ContractPrinter {
     out_.line(fmt::format("const int mBegin = tileM * {}, nBegin = tileN * {};", schedule_.block_m,
                           schedule_.block_n));
     out_.line(fmt::format("const int restOfBlock = (int)blockIdx.x / {};", tiles_m * tiles_n));
-    print_batch("restOfBlock");
+    print_batch(out_, shape_, axes_, "restOfBlock");
     if (schedule_.split_k == 1) {
       out_.line(fmt::format("const int kBegin = 0, kEnd = {};", shape_.k));
     } else {
@@ -182,15 +163,6 @@ class ContractPrinter {
     const int64_t across = schedule_.block_n / schedule_.tile_n;
     out_.line(
         fmt::format("const int threadN = threadIndex % {0}, threadM = threadIndex / {0};", across));
-  }
-
-  void print_batch(const std::string& flat) {
-    int64_t below = shape_.batches();
-    for (int axis = 0; axis < shape_.m_axis(); ++axis) {
-      below /= std::max<int64_t>(extent_of(axis), 1);
-      const std::string text = below == 1 ? flat : fmt::format("{} / {}", flat, below);
-      out_.line(fmt::format("const int {} = {} % {};", name_of(axis), text, extent_of(axis)));
-    }
   }
 
   // Where, in its slice, a thread's group of a turn lies: `across` the lane axis first.
@@ -309,8 +281,7 @@ class ContractPrinter {
     out_.close();
   }
 
-  // --- What becomes of the sums
-  // -------------------------------------------------------------------
+  // --- What becomes of the sums ------------------------------------------------------------------
 
   // Rows and quads of columns of a thread's tile.
   void print_outputs() {
@@ -350,7 +321,7 @@ class ContractPrinter {
   }
 
   void print_quad(const std::string& sum, int64_t width) {
-    if (schedule_.split_k == 1) return print_epilogue(sum, width);
+    if (schedule_.split_k == 1) return print_epilogue(context_, out_, shape_, axes_, {sum, width});
     const std::string &m = name_of(shape_.m_axis()), &n = name_of(shape_.n_axis());
     const bool loop = width > 1;
     const std::string first =
@@ -362,31 +333,6 @@ class ContractPrinter {
     out_.line(fmt::format("(({}*)scratchRoom)[((int64_t)restOfBlock * {} + {}) * {} + {}] = {};",
                           element_, shape_.m, m, shape_.n, n, sum));
     if (loop) out_.close();
-  }
-
-  // The stages after the sum, for `width` columns from the first.
-  void print_epilogue(const std::string& sum, int64_t width) {
-    ElementLoop loop(context_, out_, axes_, shape_.n_axis(), width);
-    for (const ir::FusedStage& stage : shape_.stages) loop.hold(stage.output, "");
-    for (size_t s = 1; s < shape_.stages.size(); ++s) loop.prepare(shape_.stages[s].body);
-    for (const ir::FusedStage& stage : shape_.stages) {
-      if (is_written(stage.output)) loop.prepare_store(stage.output, stage.store);
-    }
-    loop.open();
-    ScalarPrinter& element = loop.element();
-    for (size_t s = 0; s < shape_.stages.size(); ++s) {
-      const ir::FusedStage& stage = shape_.stages[s];
-      const Value computed = s == 0 ? Value{sum, shape_.dtype} : element.print(stage.body);
-      const Value value = element.print_cast(computed, context_.tensor(stage.output).dtype);
-      if (is_written(stage.output)) loop.store(stage.output, stage.store, value);
-      element.hold(stage.output, value.text);
-    }
-    loop.close();
-  }
-
-  bool is_written(ir::TensorId id) const {
-    const std::vector<ir::TensorId>& writes = context_.kernel.writes;
-    return std::find(writes.begin(), writes.end(), id) != writes.end();
   }
 
   // Adds the parts of k up, in order, and goes on as without a split.
@@ -406,8 +352,8 @@ class ContractPrinter {
     out_.line(fmt::format("const int {} = (int)(outputIndex / {} % {});", name_of(shape_.m_axis()),
                           shape_.n, shape_.m));
     out_.line(fmt::format("const int restOfBlock = (int)(outputIndex / {});", shape_.m * shape_.n));
-    print_batch("restOfBlock");
-    print_epilogue("wholeSum", 1);
+    print_batch(out_, shape_, axes_, "restOfBlock");
+    print_epilogue(context_, out_, shape_, axes_, {"wholeSum", 1});
     out_.close();
   }
 
@@ -425,12 +371,7 @@ class ContractPrinter {
 
 Result<KernelCode> print_contract_kernel(PrintContext& context, const ContractShape& shape,
                                          const ContractSchedule& schedule) {
-  constexpr int64_t most = INT32_MAX / 2;
-  if (shape.m > most || shape.n > most || shape.k > most) {
-    return Error{Errc::unavailable,
-                 fmt::format("kernel {} has moreSlices than {} rows, columns or terms",
-                             context.kernel.name, most)};
-  }
+  TRY(expect_int_extents(context, shape));
   return ContractPrinter(context, shape, schedule).run();
 }
 

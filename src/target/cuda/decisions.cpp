@@ -10,7 +10,7 @@ namespace {
 
 using Meaning = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Meaning, 15> kMeanings{{
+constexpr std::array<Meaning, 17> kMeanings{{
     {"width", "neighbouring elements that a thread loads and stores at once"},
     {"items", "groups of neighbours a thread, one after the other"},
     {"block", "threads a block"},
@@ -26,6 +26,8 @@ constexpr std::array<Meaning, 15> kMeanings{{
     {"tile_m", "rows of the tile that a thread keeps in registers"},
     {"tile_n", "columns of the tile that a thread keeps in registers"},
     {"stages", "slices of the operands in shared memory: 2 loads one while another is used"},
+    {"tensor_core", "1: tensor cores multiply 16-bit parts of the operands, 0: plain arithmetic"},
+    {"terms", "products of parts a product: 3 keeps fp32's precision, 1 is faster and rounds"},
     {"split_k", "parts of k that are summed apart and combined"},
 }};
 

@@ -16,6 +16,7 @@ struct Device {
   double flops_f32 = 51e12;   // a second, multiply and add counted as two
   double launch_ns = 3000;    // of one kernel in a stream; a guess until one is measured
   int64_t shared_bytes_max = 227 << 10;
+  bool has_warpgroup_products = true;  // of tiles in shared memory: compute capability 9.0
 
   int64_t threads() const { return multiprocessors * threads_per_multiprocessor; }
 };

@@ -312,9 +312,9 @@ std::string parameters(const PrintContext& context, bool with_scratch) {
 }
 
 std::string function_head(const PrintContext& context, const std::string& function, int64_t threads,
-                          bool with_scratch) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})", threads, function,
-                     parameters(context, with_scratch));
+                          bool with_scratch, bool alone) {
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}({})", threads,
+                     alone ? ", 1" : "", function, parameters(context, with_scratch));
 }
 
 }  // namespace ke::cuda

@@ -20,7 +20,23 @@ namespace {
 struct Golden {
   const char* name;
   const char* program;
+  ir::Schedule schedule = {};  // of its only kernel
+  bool for_hopper = false;     // alone
 };
+
+constexpr const char* kLinearRelu =
+    R"(tensor %0 x: float32[1024, 512] input
+tensor %1 w: float32[2048, 512] input
+tensor %2 b: float32[2048] input
+tensor %3 p: float32[1024, 2048] intermediate
+tensor %4 y: float32[1024, 2048] output
+inputs %0, %1, %2
+)"
+    "stage %3[i=1024, j=2048] = sum[k=512] in float32: mul(load %0[i0, i2], load "
+    "%1[i1, i2])  # aten.addmm.default\n"
+    "stage %4[i=1024, j=2048] = map: maximum(add(load %3[i0, i1], load %2[i1]), "
+    "0.0:float32)  # aten.relu.default\n"
+    "outputs %4\n";
 
 const Golden kGoldens[] = {
     {"relu", R"(tensor %0 x: float32[16, 16384] input
@@ -71,23 +87,28 @@ inputs %0, %1
                   R"(stage %3[] = map: div(load %2[], 524288.0:float32)  # aten.mse_loss
 outputs %3
 )"},
-    {"linear_relu", R"(tensor %0 x: float32[1024, 512] input
-tensor %1 w: float32[2048, 512] input
-tensor %2 b: float32[2048] input
-tensor %3 p: float32[1024, 2048] intermediate
-tensor %4 y: float32[1024, 2048] output
-inputs %0, %1, %2
+    {"linear_relu", kLinearRelu, {{"tensor_core", 0}}},
+    {"linear_relu_tensor", kLinearRelu, {{"tensor_core", 1}}, true},
+    {"half_product",
+     R"(tensor %0 x: bfloat16[512, 256] input
+tensor %1 w: bfloat16[256, 384] input
+tensor %2 p: float32[512, 384] intermediate
+tensor %3 y: bfloat16[512, 384] output
+inputs %0, %1
 )"
-                    "stage %3[i=1024, j=2048] = sum[k=512] in float32: mul(load %0[i0, i2], load "
-                    "%1[i1, i2])  # aten.addmm.default\n"
-                    "stage %4[i=1024, j=2048] = map: maximum(add(load %3[i0, i1], load %2[i1]), "
-                    "0.0:float32)  # aten.relu.default\n"
-                    "outputs %4\n"}};
+     "stage %2[i=512, j=384] = sum[k=256] in float32: mul(cast(float32, load "
+     "%0[i0, i2]), cast(float32, load %1[i2, i1]))  # aten.mm.default\n"
+     "stage %3[i=512, j=384] = map: cast(bfloat16, load %2[i0, i1])  # aten.mm\n"
+     "outputs %3\n",
+     {{"tensor_core", 1}},
+     true}};
 
-std::string printed(const char* text) {
-  const auto program = ir::parse_program(text);
+std::string printed(const Golden& golden) {
+  const auto program = ir::parse_program(golden.program);
   EXPECT_TRUE(program) << program.error().to_string();
-  const auto kernels = ir::realize(*program, ir::fuse_greedily(*program));
+  ir::Plan plan = ir::fuse_greedily(*program);
+  plan.kernels.front().schedule = golden.schedule;
+  const auto kernels = ir::realize(*program, plan);
   EXPECT_TRUE(kernels.has_value());
   const auto source = find_target("cuda")->make()->print(*program, *kernels, {});
   EXPECT_TRUE(source) << source.error().to_string();
@@ -108,7 +129,7 @@ void expect_golden(const std::string& name, const std::string& source) {
 }
 
 TEST(CudaTarget, PrintsItsGoldenSources) {
-  for (const Golden& golden : kGoldens) expect_golden(golden.name, printed(golden.program));
+  for (const Golden& golden : kGoldens) expect_golden(golden.name, printed(golden));
 }
 
 TEST(CudaTarget, CompilesItsGoldenSourcesWithoutSpills) {
@@ -118,9 +139,10 @@ TEST(CudaTarget, CompilesItsGoldenSourcesWithoutSpills) {
   ASSERT_TRUE(nvrtc) << nvrtc.error().to_string();
   for (const Golden& golden : kGoldens) {
     for (const char* architecture : {"sm_80", "sm_90a"}) {
+      if (golden.for_hopper && architecture != std::string_view("sm_90a")) continue;
       SCOPED_TRACE(fmt::format("{} for {}", golden.name, architecture));
       std::string log;
-      const auto package = compile_package(*nvrtc, printed(golden.program), architecture, {}, log);
+      const auto package = compile_package(*nvrtc, printed(golden), architecture, {}, log);
       ASSERT_TRUE(package) << package.error().to_string();
       EXPECT_FALSE(package->resources.empty());
       for (const target::KernelResources& kernel : package->resources) {

@@ -65,11 +65,34 @@ struct Extent {
   uint32_t x, y, z;
 };
 
-enum class Waits { nothing, block, warp, over };
+enum class Waits { nothing, block, warp, barrier, over };
 
 struct Copy {
   void* to;
   const void* from;
+};
+
+// What lies in the 8 bytes of a barrier in shared memory.
+struct Barrier {
+  uint16_t arrivals;  // of a phase
+  uint16_t missing;
+  uint32_t bytes : 31;  // expected and not there
+  uint32_t parity : 1;  // of the phase that runs
+};
+static_assert(sizeof(Barrier) == sizeof(uint64_t));
+
+struct BulkCopy {
+  Copy copy;
+  int bytes;
+  Barrier* barrier;
+};
+
+// One warpgroup's product of tiles; each thread computes its own sums.
+struct TileProduct {
+  float* sums;
+  uint64_t a, b;
+  bool keep;
+  float (*element)(uint16_t);
 };
 
 struct Fiber {
@@ -78,7 +101,10 @@ struct Fiber {
   int index = 0;
   Waits waits = Waits::nothing;
   std::unique_ptr<char[]> stack{new char[kStackBytes]};
-  std::vector<std::vector<Copy>> copies{1};  // groups; the last one is open
+  std::vector<std::vector<Copy>> copies{1};           // groups; the last one is open
+  std::vector<std::vector<TileProduct>> products{1};  // likewise
+  Barrier* barrier = nullptr;                         // it waits for
+  uint32_t parity = 0;
 };
 
 inline Extent block_index, block_extent, grid_extent;
@@ -88,6 +114,8 @@ inline std::vector<Fiber> fibers;
 inline std::vector<uint32_t> words;  // one a thread, for shuffles
 inline std::vector<char> shared;
 inline int64_t shared_bytes;
+inline std::vector<BulkCopy> bulk_copies;  // on their way
+inline bool copies_late;                   // as late as a GPU may, or at once
 
 inline constexpr int kWarp = 32;
 inline constexpr size_t kCanaryBytes = 64;
@@ -118,9 +146,34 @@ inline bool release(size_t first, size_t last, Waits what) {
   return true;
 }
 
+inline void end_phase(Barrier& barrier) {
+  if (barrier.missing > 0 || barrier.bytes > 0) return;
+  barrier.missing = barrier.arrivals;
+  barrier.parity ^= 1;
+}
+
+inline void perform(const BulkCopy& bulk) {
+  memcpy(bulk.copy.to, bulk.copy.from, static_cast<size_t>(bulk.bytes));
+  bulk.barrier->bytes -= static_cast<uint32_t>(bulk.bytes);
+  end_phase(*bulk.barrier);
+}
+
+// Copies arrive when nobody has anything else to do.
+inline bool release_waiters_at_barriers() {
+  const std::vector<BulkCopy> arriving = std::exchange(bulk_copies, {});
+  for (const BulkCopy& bulk : arriving) perform(bulk);
+  bool released = false;
+  for (Fiber& fiber : fibers) {
+    if (fiber.waits != Waits::barrier || fiber.barrier->parity == fiber.parity) continue;
+    fiber.waits = Waits::nothing;
+    released = true;
+  }
+  return released;
+}
+
 inline bool release_any() {
   if (release(0, fibers.size(), Waits::block)) return true;
-  bool released = false;
+  bool released = release_waiters_at_barriers();
   for (size_t first = 0; first < fibers.size(); first += kWarp) {
     released |= release(first, warp_of(fibers[first]).second, Waits::warp);
   }
@@ -129,6 +182,7 @@ inline bool release_any() {
 
 inline void run_block(bool backwards) {
   const size_t count = fibers.size();
+  copies_late = backwards;
   while (true) {
     bool ran = false, left = false;
     for (size_t i = 0; i < count; ++i) {
@@ -204,6 +258,44 @@ inline void arrive(size_t pending) {
   auto& groups = current->copies;
   while (groups.size() > pending + 1) {
     for (const Copy& copy : groups.front()) memcpy(copy.to, copy.from, 16);
+    groups.erase(groups.begin());
+  }
+}
+
+// Element `depth` of a row of a tile: as the hardware finds it, by the bits of its address.
+inline uint16_t tile_element(uint64_t tile, int row, int depth) {
+  uintptr_t place = tile << 4;
+  place += static_cast<uintptr_t>(row * 128 + depth * 2);
+  place ^= (place >> 7 & 7) << 4;
+  uint16_t bits;
+  memcpy(&bits, reinterpret_cast<const void*>(place), sizeof bits);
+  return bits;
+}
+
+inline void multiply(const TileProduct& product) {
+  const int lane = current->index % kWarp, warp = current->index % 128 / kWarp;
+  float a[2][16], b[16];
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp * 16 + lane / 4 + 8 * half;
+    for (int k = 0; k < 16; ++k) a[half][k] = product.element(tile_element(product.a, row, k));
+  }
+  for (int column = 0; column < 128; ++column) {
+    if (column % 8 / 2 != lane % 4) continue;
+    for (int k = 0; k < 16; ++k) b[k] = product.element(tile_element(product.b, column, k));
+    for (int half = 0; half < 2; ++half) {
+      float& sum = product.sums[column / 8 * 4 + half * 2 + column % 2];
+      float added = product.keep ? sum : 0;
+      for (int k = 0; k < 16; ++k) added += a[half][k] * b[k];
+      sum = added;
+    }
+  }
+}
+
+// Performs all groups of products but the latest `pending`, as late as a GPU may.
+inline void finish_products(size_t pending) {
+  auto& groups = current->products;
+  while (groups.size() > pending + 1) {
+    for (const TileProduct& product : groups.front()) multiply(product);
     groups.erase(groups.begin());
   }
 }
@@ -288,6 +380,57 @@ inline void ke_copies_commit() { ke_emulation::current->copies.emplace_back(); }
 template <int kPending>
 inline void ke_copies_wait() {
   ke_emulation::arrive(kPending);
+}
+
+inline char* ke_shared_tiles() {
+  const auto all = reinterpret_cast<uintptr_t>(ke_shared());
+  return reinterpret_cast<char*>((all + 1023) & ~uintptr_t{1023});
+}
+inline void ke_barrier_make(uint64_t* barrier, int count) {
+  const auto arrivals = static_cast<uint16_t>(count);
+  *reinterpret_cast<ke_emulation::Barrier*>(barrier) = {arrivals, arrivals, 0, 0};
+}
+inline void ke_barriers_made() {}
+inline void ke_barrier_expect(uint64_t* barrier, int bytes) {
+  auto& meant = *reinterpret_cast<ke_emulation::Barrier*>(barrier);
+  meant.bytes += static_cast<uint32_t>(bytes);
+  --meant.missing;
+  ke_emulation::end_phase(meant);
+}
+inline void ke_barrier_arrive(uint64_t* barrier) { ke_barrier_expect(barrier, 0); }
+inline void ke_barrier_wait(uint64_t* barrier, int parity) {
+  ke_emulation::current->barrier = reinterpret_cast<ke_emulation::Barrier*>(barrier);
+  ke_emulation::current->parity = static_cast<uint32_t>(parity);
+  ke_emulation::wait(ke_emulation::Waits::barrier);
+}
+inline void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64_t* barrier) {
+  const ke_emulation::BulkCopy bulk{
+      {to_shared, from}, bytes, reinterpret_cast<ke_emulation::Barrier*>(barrier)};
+  if (ke_emulation::copies_late) {
+    ke_emulation::bulk_copies.push_back(bulk);
+  } else {
+    ke_emulation::perform(bulk);
+  }
+}
+template <int kRegisters>
+inline void ke_fewer_registers() {}
+template <int kRegisters>
+inline void ke_more_registers() {}
+inline uint64_t ke_tile(const char* tile) { return reinterpret_cast<uintptr_t>(tile) >> 4; }
+inline void ke_products_begin() {}
+inline void ke_products_commit() { ke_emulation::current->products.emplace_back(); }
+template <int kPending>
+inline void ke_products_wait() {
+  ke_emulation::finish_products(kPending);
+  ke_emulation::wait(ke_emulation::Waits::warp);  // a warp goes on in step
+}
+inline void ke_product_f16(float (&sums)[64], uint64_t a, uint64_t b, int keep) {
+  const auto element = [](uint16_t bits) { return ke_load_f16(&bits); };
+  ke_emulation::current->products.back().push_back({sums, a, b, keep != 0, element});
+}
+inline void ke_product_bf16(float (&sums)[64], uint64_t a, uint64_t b, int keep) {
+  const auto element = [](uint16_t bits) { return __uint_as_float(uint32_t{bits} << 16); };
+  ke_emulation::current->products.back().push_back({sums, a, b, keep != 0, element});
 }
 inline float ke_rounded(float product) { return __builtin_assoc_barrier(product); }
 inline double ke_rounded(double product) { return __builtin_assoc_barrier(product); }

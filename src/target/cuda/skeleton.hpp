@@ -54,9 +54,10 @@ struct PrintContext {
 // The parameters that every function of a kernel has: what it writes, what it reads (constants are
 // at file scope), and its own scratch when asked for.
 std::string parameters(const PrintContext& context, bool with_scratch);
-// `extern "C" __global__ void __launch_bounds__(threads) function(parameters)`.
+// `extern "C" __global__ void __launch_bounds__(threads) function(parameters)`. `alone`: one block
+// may have all registers of a multiprocessor.
 std::string function_head(const PrintContext& context, const std::string& function, int64_t threads,
-                          bool with_scratch);
+                          bool with_scratch, bool alone = false);
 
 // C variables for axes: their names, made different from every tensor of the program.
 std::vector<std::string> axis_variables(const PrintContext& context,

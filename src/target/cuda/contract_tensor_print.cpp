@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launches that multiply tiles and repair what has none. A block of the product computes 128 x
+// 128 sums: one thread copies slices of both operands to a ring in shared memory, and two
+// warpgroups of 64 rows each wait for them, multiply, and give them back. Then the sums go through
+// shared memory, a warp's rows to the same warp, so that the epilogue walks whole rows.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "target/cuda/contract_parts.hpp"
+#include "target/cuda/contract_tensor.hpp"
+
+namespace ke::cuda {
+namespace {
+
+using target::CodeWriter;
+using target::ContractShape;
+
+constexpr int64_t kProductThreads = 384, kRepairThreads = 256;
+constexpr int64_t kSumsPitch = kTileRows + 8;  // two rows' pairs of columns meet in no bank
+constexpr int64_t kTilesInGroup = 8;           // down m before the next n: they share slices in L2
+
+class TensorPrinter {
+ public:
+  TensorPrinter(PrintContext& context, const ContractShape& shape, const TensorPlan& plan)
+      : context_(context), shape_(shape), plan_(plan), axes_(contract_axes(context, shape)) {}
+
+  Result<KernelCode> run() {
+    const std::string& name = context_.kernel.name;
+    const PackedOperand &a = plan_.operands[0], &b = plan_.operands[1];
+    if (!plan_.exact) {
+      launch(name + "_extents", extents_blocks(plan_, a) + extents_blocks(plan_, b), kPackThreads,
+             extents_shared_bytes(plan_));
+    }
+    launch(name + "_pack", pack_blocks(plan_, a) + pack_blocks(plan_, b), kPackThreads,
+           pack_shared_bytes(plan_));
+    launch(name + "_product", plan_.tiles(), kProductThreads, plan_.shared_bytes);
+    out_.lines(print_packing(context_, shape_, plan_));
+    out_.line("");
+    print_product();
+    if (!plan_.exact) {
+      out_.line("");
+      print_repair();
+      launch(name + "_repair", plan_.tiles(), kRepairThreads, kRepairThreads / 32 * 4);
+    }
+    code_.scratch_bytes = plan_.scratch_bytes;
+    code_.functions = out_.take();
+    code_.schedule = words();
+    return std::move(code_);
+  }
+
+ private:
+  void launch(const std::string& function, int64_t blocks, int64_t threads, int64_t shared) {
+    code_.launches.push_back({function, blocks, 1, threads, shared});
+  }
+
+  std::string words() const {
+    const std::string operands =
+        plan_.exact        ? fmt::format("{} operands as they are", enum_name(plan_.part))
+        : plan_.terms == 3 ? "fp32 operands as two fp16 parts each, three products"
+                           : "fp32 operands rounded to fp16 parts, one product";
+    return fmt::format(
+        "Schedule: m {}, n {}, k {} on tensor cores; {}; tiles of 128 x 128, {} slices of 64 in "
+        "shared memory.",
+        shape_.m, shape_.n, shape_.k, operands, plan_.stages);
+  }
+
+  const std::string& name_of(int axis) const { return axes_[static_cast<size_t>(axis)].variable; }
+
+  // mBegin, nBegin and the batch of a block, from its tile's number.
+  void print_tile_of_block(bool in_groups) {
+    const int64_t tiles_m = plan_.tiles_m, tiles_n = plan_.tiles_n;
+    out_.line(fmt::format("const int tileIndex = (int)blockIdx.x % {};", tiles_m * tiles_n));
+    if (in_groups && tiles_m > 1) {
+      const int64_t group = std::min(kTilesInGroup, tiles_m);
+      out_.line(
+          fmt::format("const int firstOfGroup = tileIndex / {} * {};", group * tiles_n, group));
+      const bool whole = tiles_m % group == 0;
+      out_.line(whole ? fmt::format("const int sizeOfGroup = {};", group)
+                      : fmt::format("const int sizeOfGroup = {0} - firstOfGroup < {1} ? {0} - "
+                                    "firstOfGroup : {1};",
+                                    tiles_m, group));
+      out_.line(fmt::format("const int indexInGroup = tileIndex % {};", group * tiles_n));
+      out_.line(
+          "const int tileM = firstOfGroup + indexInGroup % sizeOfGroup, tileN = indexInGroup / "
+          "sizeOfGroup;");
+    } else {
+      out_.line(
+          fmt::format("const int tileM = tileIndex / {0}, tileN = tileIndex % {0};", tiles_n));
+    }
+    out_.line("const int mBegin = tileM * 128, nBegin = tileN * 128;");
+    out_.line(fmt::format("const int restOfBlock = (int)blockIdx.x / {};", tiles_m * tiles_n));
+    print_batch(out_, shape_, axes_, "restOfBlock");
+  }
+
+  // Where the block's rows of an operand are among all: "inverseA" points at its first inverse.
+  void print_inverses() {
+    for (const PackedOperand& operand : plan_.operands) {
+      out_.line(
+          fmt::format("const float* const inverse{} = (const float*)(scratchRoom + INT64_C({})) + "
+                      "((int64_t)restOfBlock * {} + {}) * 128;",
+                      operand.name, operand.inverses_at, operand.row_blocks,
+                      operand.name == "A" ? "tileM" : "tileN"));
+    }
+  }
+
+  // --- The product -------------------------------------------------------------------------------
+
+  void print_product() {
+    out_.open(function_head(context_, context_.kernel.name + "_product", kProductThreads, true,
+                            /*alone=*/true));
+    out_.line("const int threadIndex = (int)threadIdx.x;");
+    print_tile_of_block(true);
+    const int64_t room = plan_.shared_bytes - 1024 - (8 * (2 * plan_.stages + 1) + 15) / 16 * 16;
+    out_.line("char* const allStages = ke_shared_tiles();");
+    out_.line(fmt::format("uint64_t* const stageFull = (uint64_t*)(allStages + {});", room));
+    out_.line(
+        fmt::format("uint64_t* const stageEmpty = stageFull + {0}, *const allDone = stageFull "
+                    "+ {1};",
+                    plan_.stages, 2 * plan_.stages));
+    out_.open("if (threadIndex == 0)");
+    out_.open(fmt::format("for (int stageAt = 0; stageAt < {}; ++stageAt)", plan_.stages));
+    out_.line("ke_barrier_make(stageFull + stageAt, 1);");
+    out_.line("ke_barrier_make(stageEmpty + stageAt, 8);");
+    out_.close();
+    out_.line("ke_barrier_make(allDone, 8);");
+    out_.line("ke_barriers_made();");
+    out_.close();
+    out_.line("__syncthreads();");
+    out_.open("if (threadIndex < 128)");
+    print_producer();
+    out_.otherwise();
+    print_consumers();
+    out_.close();
+    out_.close();
+  }
+
+  void print_producer() {
+    out_.line("ke_fewer_registers<24>();");
+    out_.open("if (threadIndex == 0)");
+    for (const PackedOperand& operand : plan_.operands) {
+      out_.line(fmt::format(
+          "const char* from{} = scratchRoom + INT64_C({}) + ((int64_t)restOfBlock * {} + {}) * {};",
+          operand.name, operand.tiles_at, operand.row_blocks,
+          operand.name == "A" ? "tileM" : "tileN", plan_.slices * plan_.parts() * kTileBytes));
+    }
+    out_.line("int stageIndex = 0, stageParity = 1;");
+    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    if (plan_.slices > plan_.stages) {
+      out_.line(
+          fmt::format("if (kSlice >= {}) ke_barrier_wait(stageEmpty + stageIndex, stageParity);",
+                      plan_.stages));
+    }
+    const int64_t bytes = plan_.parts() * kTileBytes;
+    out_.line(fmt::format("ke_barrier_expect(stageFull + stageIndex, {});", plan_.stage_bytes()));
+    out_.line(
+        fmt::format("char* const toStage = allStages + stageIndex * {};", plan_.stage_bytes()));
+    out_.line(
+        fmt::format("ke_bulk_copy(toStage, fromA + (int64_t)kSlice * {0}, {0}, stageFull + "
+                    "stageIndex);",
+                    bytes));
+    out_.line(
+        fmt::format("ke_bulk_copy(toStage + {0}, fromB + (int64_t)kSlice * {0}, {0}, "
+                    "stageFull + stageIndex);",
+                    bytes));
+    print_next_stage();
+    out_.close();
+    out_.close();
+  }
+
+  void print_next_stage() {
+    out_.line(
+        fmt::format("if (++stageIndex == {}) stageIndex = 0, stageParity ^= 1;", plan_.stages));
+  }
+
+  void print_consumers() {
+    out_.line("ke_more_registers<240>();");
+    out_.line("const int groupIndex = threadIndex / 128 - 1, warpIndex = threadIndex / 32 - 4;");
+    out_.line("const int laneIndex = threadIndex % 32;");
+    out_.line("float mainSums[64] = {}, tileSums[64] = {};");
+    if (plan_.terms == 3) out_.line("float crossSums[64] = {};");
+    out_.line("int stageIndex = 0, stageParity = 0;");
+    if (plan_.terms == 1) out_.line("int stageBefore = 0;");
+    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    print_slice();
+    out_.close();
+    out_.line("ke_products_wait<0>();");
+    if (plan_.slices % plan_.add_every != 0) print_add();
+    print_sums();
+    print_rows();
+  }
+
+  void print_add() {
+    out_.line("#pragma unroll");
+    out_.line(
+        "for (int eachOne = 0; eachOne < 64; ++eachOne) tileSums[eachOne] += mainSums[eachOne];");
+  }
+
+  void print_slice() {
+    const std::string product =
+        plan_.part == ir::DType::bfloat16 ? "ke_product_bf16" : "ke_product_f16";
+    const int64_t operand_bytes = plan_.parts() * kTileBytes;
+    const int64_t low = kTileBytes / 16;
+    out_.line("ke_barrier_wait(stageFull + stageIndex, stageParity);");
+    out_.line(fmt::format("const char* const fromStage = allStages + stageIndex * {};",
+                          plan_.stage_bytes()));
+    out_.line("const uint64_t tileA = ke_tile(fromStage + groupIndex * 8192);");
+    out_.line(fmt::format("const uint64_t tileB = ke_tile(fromStage + {});", operand_bytes));
+    out_.line("ke_products_begin();");
+    const std::string fresh = plan_.add_every == 1
+                                  ? "stepOfK > 0"
+                                  : fmt::format("stepOfK > 0 || kSlice % {} != 0", plan_.add_every);
+    out_.line("#pragma unroll");
+    out_.line(fmt::format(
+        "for (int stepOfK = 0; stepOfK < 4; ++stepOfK) {}(mainSums, tileA + 2 * stepOfK, "
+        "tileB + 2 * stepOfK, {});",
+        product, fresh));
+    out_.line("ke_products_commit();");
+    if (plan_.terms == 1) return print_one_term();
+    out_.line("#pragma unroll");
+    out_.open("for (int stepOfK = 0; stepOfK < 4; ++stepOfK)");
+    out_.line(fmt::format("{}(crossSums, tileA + 2 * stepOfK, tileB + {} + 2 * stepOfK, 1);",
+                          product, low));
+    out_.line(fmt::format("{}(crossSums, tileA + {} + 2 * stepOfK, tileB + 2 * stepOfK, 1);",
+                          product, low));
+    out_.close();
+    out_.line("ke_products_commit();");
+    // They are added while the tensor cores have the other terms to do.
+    out_.line("ke_products_wait<1>();");
+    print_add();
+    out_.line("ke_products_wait<0>();");
+    out_.line("if (laneIndex == 0) ke_barrier_arrive(stageEmpty + stageIndex);");
+    print_next_stage();
+  }
+
+  // The slice before is done when only this one is on its way.
+  void print_one_term() {
+    out_.line("ke_products_wait<1>();");
+    out_.line("if (kSlice > 0 && laneIndex == 0) ke_barrier_arrive(stageEmpty + stageBefore);");
+    out_.open(fmt::format("if (kSlice % {} == {})", plan_.add_every, plan_.add_every - 1));
+    out_.line("ke_products_wait<0>();");
+    print_add();
+    out_.close();
+    out_.line("stageBefore = stageIndex;");
+    print_next_stage();
+  }
+
+  // To shared memory, where both warpgroups have read their last slice.
+  void print_sums() {
+    out_.line("if (laneIndex == 0) ke_barrier_arrive(allDone);");
+    out_.line("ke_barrier_wait(allDone, 0);");
+    out_.line(fmt::format("float* const warpSums = (float*)allStages + warpIndex * {};",
+                          16 * kSumsPitch));
+    out_.line("#pragma unroll");
+    out_.open("for (int pairIndex = 0; pairIndex < 32; ++pairIndex)");
+    out_.line("alignas(8) float pairOfSums[2];");
+    out_.line("#pragma unroll");
+    const std::string cross =
+        plan_.terms == 3 ? " + crossSums[pairIndex * 2 + eachOne] * (1.0f / 2048)" : "";
+    out_.line(
+        fmt::format("for (int eachOne = 0; eachOne < 2; ++eachOne) pairOfSums[eachOne] = "
+                    "tileSums[pairIndex * 2 + eachOne]{};",
+                    cross));
+    out_.line(
+        fmt::format("ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * {} + "
+                    "pairIndex / 2 * 8 + laneIndex % 4 * 2, pairOfSums);",
+                    kSumsPitch));
+    out_.close();
+    out_.line("__syncwarp();");
+  }
+
+  // Whether everything written is contiguous along n, four at a time.
+  bool stores_quads() const {
+    if (shape_.n % 4 != 0) return false;
+    for (const ir::FusedStage& stage : shape_.stages) {
+      if (is_written(context_, stage.output) &&
+          !is_wide(context_.tensor(stage.output), stage.store, shape_.n_axis(), 4)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Each warp its 16 rows: a lane has four neighbouring columns, or columns 32 apart.
+  void print_rows() {
+    const bool quads = stores_quads();
+    const std::string& m = name_of(shape_.m_axis());
+    const AxisBinding& n = axes_[static_cast<size_t>(shape_.n_axis())];
+    const std::string first = quads ? ElementLoop::first_variable(n, 4) : n.variable;
+    const auto column = [&](const char* at) {
+      return quads ? fmt::format("laneIndex * 4 + {}", at) : fmt::format("{} * 32 + laneIndex", at);
+    };
+    if (!plan_.exact) {
+      print_inverses();
+      out_.line("float columnInverses[4];");
+      out_.line("#pragma unroll");
+      out_.line(fmt::format(
+          "for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = inverseB[{}];",
+          column("eachOne")));
+    }
+    out_.line("#pragma unroll 2");
+    out_.open("for (int rowIndex = 0; rowIndex < 16; ++rowIndex)");
+    out_.line(fmt::format("const int {} = mBegin + warpIndex * 16 + rowIndex;", m));
+    if (shape_.m % kTileRows != 0) out_.line(fmt::format("if ({} >= {}) break;", m, shape_.m));
+    out_.line("alignas(16) float rowSums[4];");
+    if (quads) {
+      out_.line(fmt::format("ke_copy<4>(rowSums, warpSums + rowIndex * {} + laneIndex * 4);",
+                            kSumsPitch));
+    } else {
+      out_.line("#pragma unroll");
+      out_.line(
+          fmt::format("for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = "
+                      "warpSums[rowIndex * {} + eachOne * 32 + laneIndex];",
+                      kSumsPitch));
+    }
+    if (!plan_.exact) {
+      out_.line("const float rowInverse = inverseA[warpIndex * 16 + rowIndex];");
+      out_.line("#pragma unroll");
+      out_.line(
+          "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
+          "rowInverse * columnInverses[eachOne];");
+    }
+    if (quads) {
+      out_.line(fmt::format("const int {} = nBegin + laneIndex * 4;", first));
+      const bool edge = shape_.n % kTileRows != 0;
+      if (edge) out_.open(fmt::format("if ({} < {})", first, shape_.n));
+      print_epilogue(context_, out_, shape_, axes_,
+                     {fmt::format("rowSums[{} - {}]", n.variable, first), 4});
+      if (edge) out_.close();
+    } else {
+      print_single_columns(n.variable);
+    }
+    out_.close();
+  }
+
+  void print_single_columns(const std::string& n) {
+    out_.line("#pragma unroll");
+    out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
+    out_.line(fmt::format("const int {} = nBegin + eachOne * 32 + laneIndex;", n));
+    out_.open(fmt::format("if ({} < {})", n, shape_.n));
+    print_epilogue(context_, out_, shape_, axes_, {"rowSums[eachOne]", 1});
+    out_.close();
+    out_.close();
+  }
+
+  // --- Repair ------------------------------------------------------------------------------------
+
+  void print_repair() {
+    const std::string &m = name_of(shape_.m_axis()), &n = name_of(shape_.n_axis());
+    const std::string& k = name_of(shape_.k_axis());
+    out_.open(function_head(context_, context_.kernel.name + "_repair", kRepairThreads, true));
+    out_.line("const int threadIndex = (int)threadIdx.x;");
+    print_tile_of_block(false);
+    print_inverses();
+    out_.line(
+        "const float ownInverse = threadIndex < 128 ? inverseA[threadIndex] : "
+        "inverseB[threadIndex - 128];");
+    out_.line(
+        "const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, "
+        "int b) { return a | b; });");
+    out_.line("if (anyWithout == 0) return;");
+    out_.open("for (int placeIndex = threadIndex; placeIndex < 16384; placeIndex += 256)");
+    out_.line("const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;");
+    out_.line(fmt::format("const int {} = mBegin + rowIndex, {} = nBegin + columnIndex;", m, n));
+    out_.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m, shape_.m, n, shape_.n));
+    out_.line("if (inverseA[rowIndex] != 0 && inverseB[columnIndex] != 0) continue;");
+    out_.line("float wholeSum = 0;");
+    out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", k, shape_.k));
+    ScalarPrinter element(context_, out_, axes_);
+    const Value left = element.print(shape_.a.value);
+    const Value right = element.print(shape_.b.value);
+    out_.line(fmt::format("wholeSum += {} * {};", left.text, right.text));
+    out_.close();
+    print_epilogue(context_, out_, shape_, axes_, {"wholeSum", 1});
+    out_.close();
+    out_.close();
+  }
+
+  PrintContext& context_;
+  const ContractShape& shape_;
+  const TensorPlan& plan_;
+  std::vector<AxisBinding> axes_;
+  CodeWriter out_;
+  KernelCode code_;
+};
+
+}  // namespace
+
+Result<KernelCode> print_tensor_kernel(PrintContext& context, const ContractShape& shape,
+                                       const TensorPlan& plan) {
+  TRY(expect_int_extents(context, shape));
+  return TensorPrinter(context, shape, plan).run();
+}
+
+}  // namespace ke::cuda

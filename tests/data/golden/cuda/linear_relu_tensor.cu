@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs kernel0_addmm.
+// Inputs: x float32[1024, 512], w float32[2048, 512], b float32[2048].
+// Outputs: y float32[1024, 2048].
+//
+// ke:scratch 6500352
+// ke:launch kernel0_addmm_extents grid=(192, 1) block=(256) args=(out0, in0, in1, in2, scratch+0)
+// ke:launch kernel0_addmm_pack grid=(192, 1) block=(256) shared=512 args=(out0, in0, in1, in2, scratch+0)
+// ke:launch kernel0_addmm_product grid=(128, 1) block=(384) shared=197696 args=(out0, in0, in1, in2, scratch+0)
+// ke:launch kernel0_addmm_repair grid=(128, 1) block=(256) shared=32 args=(out0, in0, in1, in2, scratch+0)
+#include <stdint.h>
+
+#include "kernelevolve/device.h"
+
+// kernel0_addmm: aten.addmm.default; aten.relu.default.
+// Schedule: m 1024, n 2048, k 512 on tensor cores; fp32 operands as two fp16 parts each, three
+// products; tiles of 128 x 128, 3 slices of 64 in shared memory.
+extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_extents(float* __restrict__ y, const
+    float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, char*
+    __restrict__ scratchRoom) {
+  const int threadIndex = (int)threadIdx.x;
+  if (blockIdx.x < 64u) {
+    const int blockRest = (int)blockIdx.x;
+    const int partOfK = blockRest % 8;
+    const int rowBlock = blockRest / 8 % 8;
+    const int restOfBlock = blockRest / 64;
+    const int tileRows = restOfBlock * 8 + rowBlock;
+    const int kBegin = partOfK * 64;
+    const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
+    ke_extent* const toExtents = (ke_extent*)(scratchRoom + INT64_C(2101248)) + ((int64_t)tileRows *
+        8 + partOfK) * 128;
+    for (int rowIndex = threadIndex / 32; rowIndex < 128; rowIndex += 8) {
+      const int m = rowBlock * 128 + rowIndex;
+      ke_extent rowExtent = ke_no_extent();
+      if (m < 1024) {
+        #pragma unroll 4
+        for (int kFirst = kBegin + threadIndex % 32 * 4; kFirst < kEnd; kFirst += 128) {
+          ke_extent eachExtent[4];
+          alignas(16) float xWide0[4];
+          ke_copy<4>(xWide0, x + m * 512 + kFirst);
+          #pragma unroll
+          for (int k = kFirst; k < kFirst + 4; ++k) {
+            const float x_1 = xWide0[k - kFirst];
+            eachExtent[k - kFirst] = ke_extent_of(x_1);
+          }
+          #pragma unroll
+          for (int eachOne = 0; eachOne < 4; ++eachOne) rowExtent = ke_wider(rowExtent,
+              eachExtent[eachOne]);
+        }
+      }
+      rowExtent = ke_join<32>(rowExtent, ke_shared(), [](ke_extent a, ke_extent b) { return
+          ke_wider(a, b); });
+      if (threadIndex % 32 == 0) toExtents[rowIndex] = rowExtent;
+    }
+    return;
+  }
+  const int blockRest = (int)(blockIdx.x - 64u);
+  const int partOfK = blockRest % 8;
+  const int rowBlock = blockRest / 8 % 16;
+  const int restOfBlock = blockRest / 128;
+  const int tileRows = restOfBlock * 16 + rowBlock;
+  const int kBegin = partOfK * 64;
+  const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
+  ke_extent* const toExtents = (ke_extent*)(scratchRoom + INT64_C(6369280)) + ((int64_t)tileRows * 8
+      + partOfK) * 128;
+  for (int rowIndex = threadIndex / 32; rowIndex < 128; rowIndex += 8) {
+    const int n = rowBlock * 128 + rowIndex;
+    ke_extent rowExtent = ke_no_extent();
+    if (n < 2048) {
+      #pragma unroll 4
+      for (int kFirst = kBegin + threadIndex % 32 * 4; kFirst < kEnd; kFirst += 128) {
+        ke_extent eachExtent[4];
+        alignas(16) float wWide2[4];
+        ke_copy<4>(wWide2, w + n * 512 + kFirst);
+        #pragma unroll
+        for (int k = kFirst; k < kFirst + 4; ++k) {
+          const float w_3 = wWide2[k - kFirst];
+          eachExtent[k - kFirst] = ke_extent_of(w_3);
+        }
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowExtent = ke_wider(rowExtent,
+            eachExtent[eachOne]);
+      }
+    }
+    rowExtent = ke_join<32>(rowExtent, ke_shared(), [](ke_extent a, ke_extent b) { return
+        ke_wider(a, b); });
+    if (threadIndex % 32 == 0) toExtents[rowIndex] = rowExtent;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_pack(float* __restrict__ y, const
+    float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, char*
+    __restrict__ scratchRoom) {
+  const int threadIndex = (int)threadIdx.x;
+  if (blockIdx.x < 64u) {
+    const int blockRest = (int)blockIdx.x;
+    const int kSlice = blockRest % 8;
+    const int rowBlock = blockRest / 8 % 8;
+    const int restOfBlock = blockRest / 64;
+    const int tileRows = restOfBlock * 8 + rowBlock;
+    float* const rowScales = (float*)ke_shared();
+    if (threadIndex < 128) {
+      const ke_extent* const fromExtents = (const ke_extent*)(scratchRoom + INT64_C(2101248)) +
+          (int64_t)tileRows * 1024 + threadIndex;
+      ke_extent rowExtent = fromExtents[0];
+      #pragma unroll
+      for (int partIndex = 1; partIndex < 8; ++partIndex) rowExtent = ke_wider(rowExtent,
+          fromExtents[partIndex * 128]);
+      float rowInverse;
+      ke_scale_row(rowExtent, rowScales[threadIndex], rowInverse);
+      if (kSlice == 0) ((float*)(scratchRoom + INT64_C(2097152)))[(int64_t)tileRows * 128 +
+          threadIndex] = rowInverse;
+    }
+    __syncthreads();
+    char* const toTile = scratchRoom + INT64_C(0) + ((int64_t)tileRows * 8 + kSlice) * 32768;
+    #pragma unroll
+    for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
+      const int rowIndex = turnIndex * 32 + threadIndex / 8, pieceIndex = threadIndex % 8;
+      alignas(16) float eightOfK[8] = {};
+      const int m = rowBlock * 128 + rowIndex;
+      #pragma unroll
+      for (int groupIndex = 0; groupIndex < 2; ++groupIndex) {
+        const int kFirst = kSlice * 64 + pieceIndex * 8 + groupIndex * 4;
+        if (m < 1024 && kFirst < 512) {
+          alignas(16) float xWide4[4];
+          ke_copy<4>(xWide4, x + m * 512 + kFirst);
+          #pragma unroll
+          for (int k = kFirst; k < kFirst + 4; ++k) {
+            const float x_5 = xWide4[k - kFirst];
+            eightOfK[groupIndex * 4 + k - kFirst] = x_5;
+          }
+        }
+      }
+      ke_pack_f16<2>(toTile + ke_tile_place(rowIndex, pieceIndex), eightOfK, rowScales[rowIndex]);
+    }
+    return;
+  }
+  const int blockRest = (int)(blockIdx.x - 64u);
+  const int kSlice = blockRest % 8;
+  const int rowBlock = blockRest / 8 % 16;
+  const int restOfBlock = blockRest / 128;
+  const int tileRows = restOfBlock * 16 + rowBlock;
+  float* const rowScales = (float*)ke_shared();
+  if (threadIndex < 128) {
+    const ke_extent* const fromExtents = (const ke_extent*)(scratchRoom + INT64_C(6369280)) +
+        (int64_t)tileRows * 1024 + threadIndex;
+    ke_extent rowExtent = fromExtents[0];
+    #pragma unroll
+    for (int partIndex = 1; partIndex < 8; ++partIndex) rowExtent = ke_wider(rowExtent,
+        fromExtents[partIndex * 128]);
+    float rowInverse;
+    ke_scale_row(rowExtent, rowScales[threadIndex], rowInverse);
+    if (kSlice == 0) ((float*)(scratchRoom + INT64_C(6361088)))[(int64_t)tileRows * 128 +
+        threadIndex] = rowInverse;
+  }
+  __syncthreads();
+  char* const toTile = scratchRoom + INT64_C(2166784) + ((int64_t)tileRows * 8 + kSlice) * 32768;
+  #pragma unroll
+  for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
+    const int rowIndex = turnIndex * 32 + threadIndex / 8, pieceIndex = threadIndex % 8;
+    alignas(16) float eightOfK[8] = {};
+    const int n = rowBlock * 128 + rowIndex;
+    #pragma unroll
+    for (int groupIndex = 0; groupIndex < 2; ++groupIndex) {
+      const int kFirst = kSlice * 64 + pieceIndex * 8 + groupIndex * 4;
+      if (n < 2048 && kFirst < 512) {
+        alignas(16) float wWide6[4];
+        ke_copy<4>(wWide6, w + n * 512 + kFirst);
+        #pragma unroll
+        for (int k = kFirst; k < kFirst + 4; ++k) {
+          const float w_7 = wWide6[k - kFirst];
+          eightOfK[groupIndex * 4 + k - kFirst] = w_7;
+        }
+      }
+    }
+    ke_pack_f16<2>(toTile + ke_tile_place(rowIndex, pieceIndex), eightOfK, rowScales[rowIndex]);
+  }
+}
+
+
+extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float* __restrict__ y,
+    const float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, char*
+    __restrict__ scratchRoom) {
+  const int threadIndex = (int)threadIdx.x;
+  const int tileIndex = (int)blockIdx.x % 128;
+  const int firstOfGroup = tileIndex / 128 * 8;
+  const int sizeOfGroup = 8;
+  const int indexInGroup = tileIndex % 128;
+  const int tileM = firstOfGroup + indexInGroup % sizeOfGroup, tileN = indexInGroup / sizeOfGroup;
+  const int mBegin = tileM * 128, nBegin = tileN * 128;
+  const int restOfBlock = (int)blockIdx.x / 128;
+  char* const allStages = ke_shared_tiles();
+  uint64_t* const stageFull = (uint64_t*)(allStages + 196608);
+  uint64_t* const stageEmpty = stageFull + 3, *const allDone = stageFull + 6;
+  if (threadIndex == 0) {
+    for (int stageAt = 0; stageAt < 3; ++stageAt) {
+      ke_barrier_make(stageFull + stageAt, 1);
+      ke_barrier_make(stageEmpty + stageAt, 8);
+    }
+    ke_barrier_make(allDone, 8);
+    ke_barriers_made();
+  }
+  __syncthreads();
+  if (threadIndex < 128) {
+    ke_fewer_registers<24>();
+    if (threadIndex == 0) {
+      const char* fromA = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 8 + tileM) * 262144;
+      const char* fromB = scratchRoom + INT64_C(2166784) + ((int64_t)restOfBlock * 16 + tileN) *
+          262144;
+      int stageIndex = 0, stageParity = 1;
+      for (int kSlice = 0; kSlice < 8; ++kSlice) {
+        if (kSlice >= 3) ke_barrier_wait(stageEmpty + stageIndex, stageParity);
+        ke_barrier_expect(stageFull + stageIndex, 65536);
+        char* const toStage = allStages + stageIndex * 65536;
+        ke_bulk_copy(toStage, fromA + (int64_t)kSlice * 32768, 32768, stageFull + stageIndex);
+        ke_bulk_copy(toStage + 32768, fromB + (int64_t)kSlice * 32768, 32768, stageFull +
+            stageIndex);
+        if (++stageIndex == 3) stageIndex = 0, stageParity ^= 1;
+      }
+    }
+  } else {
+    ke_more_registers<240>();
+    const int groupIndex = threadIndex / 128 - 1, warpIndex = threadIndex / 32 - 4;
+    const int laneIndex = threadIndex % 32;
+    float mainSums[64] = {}, tileSums[64] = {};
+    float crossSums[64] = {};
+    int stageIndex = 0, stageParity = 0;
+    for (int kSlice = 0; kSlice < 8; ++kSlice) {
+      ke_barrier_wait(stageFull + stageIndex, stageParity);
+      const char* const fromStage = allStages + stageIndex * 65536;
+      const uint64_t tileA = ke_tile(fromStage + groupIndex * 8192);
+      const uint64_t tileB = ke_tile(fromStage + 32768);
+      ke_products_begin();
+      #pragma unroll
+      for (int stepOfK = 0; stepOfK < 4; ++stepOfK) ke_product_f16(mainSums, tileA + 2 * stepOfK,
+          tileB + 2 * stepOfK, stepOfK > 0);
+      ke_products_commit();
+      #pragma unroll
+      for (int stepOfK = 0; stepOfK < 4; ++stepOfK) {
+        ke_product_f16(crossSums, tileA + 2 * stepOfK, tileB + 1024 + 2 * stepOfK, 1);
+        ke_product_f16(crossSums, tileA + 1024 + 2 * stepOfK, tileB + 2 * stepOfK, 1);
+      }
+      ke_products_commit();
+      ke_products_wait<1>();
+      #pragma unroll
+      for (int eachOne = 0; eachOne < 64; ++eachOne) tileSums[eachOne] += mainSums[eachOne];
+      ke_products_wait<0>();
+      if (laneIndex == 0) ke_barrier_arrive(stageEmpty + stageIndex);
+      if (++stageIndex == 3) stageIndex = 0, stageParity ^= 1;
+    }
+    ke_products_wait<0>();
+    if (laneIndex == 0) ke_barrier_arrive(allDone);
+    ke_barrier_wait(allDone, 0);
+    float* const warpSums = (float*)allStages + warpIndex * 2176;
+    #pragma unroll
+    for (int pairIndex = 0; pairIndex < 32; ++pairIndex) {
+      alignas(8) float pairOfSums[2];
+      #pragma unroll
+      for (int eachOne = 0; eachOne < 2; ++eachOne) pairOfSums[eachOne] = tileSums[pairIndex * 2 +
+          eachOne] + crossSums[pairIndex * 2 + eachOne] * (1.0f / 2048);
+      ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * 136 + pairIndex / 2 * 8 +
+          laneIndex % 4 * 2, pairOfSums);
+    }
+    __syncwarp();
+    const float* const inverseA = (const float*)(scratchRoom + INT64_C(2097152)) +
+        ((int64_t)restOfBlock * 8 + tileM) * 128;
+    const float* const inverseB = (const float*)(scratchRoom + INT64_C(6361088)) +
+        ((int64_t)restOfBlock * 16 + tileN) * 128;
+    float columnInverses[4];
+    #pragma unroll
+    for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = inverseB[laneIndex * 4 +
+        eachOne];
+    #pragma unroll 2
+    for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
+      const int m = mBegin + warpIndex * 16 + rowIndex;
+      alignas(16) float rowSums[4];
+      ke_copy<4>(rowSums, warpSums + rowIndex * 136 + laneIndex * 4);
+      const float rowInverse = inverseA[warpIndex * 16 + rowIndex];
+      #pragma unroll
+      for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * rowInverse
+          * columnInverses[eachOne];
+      const int nFirst = nBegin + laneIndex * 4;
+      alignas(16) float bWide8[4];
+      ke_copy<4>(bWide8, b + nFirst);
+      alignas(16) float yWide9[4];
+      #pragma unroll
+      for (int n = nFirst; n < nFirst + 4; ++n) {
+        const float cast_10 = rowSums[n - nFirst];
+        const float t_11 = cast_10 + bWide8[n - nFirst];
+        const float maximum_12 = ke_maximum(t_11, 0.0f);
+        yWide9[n - nFirst] = maximum_12;
+      }
+      ke_copy<4>(y + m * 2048 + nFirst, yWide9);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_repair(float* __restrict__ y, const
+    float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, char*
+    __restrict__ scratchRoom) {
+  const int threadIndex = (int)threadIdx.x;
+  const int tileIndex = (int)blockIdx.x % 128;
+  const int tileM = tileIndex / 16, tileN = tileIndex % 16;
+  const int mBegin = tileM * 128, nBegin = tileN * 128;
+  const int restOfBlock = (int)blockIdx.x / 128;
+  const float* const inverseA = (const float*)(scratchRoom + INT64_C(2097152)) +
+      ((int64_t)restOfBlock * 8 + tileM) * 128;
+  const float* const inverseB = (const float*)(scratchRoom + INT64_C(6361088)) +
+      ((int64_t)restOfBlock * 16 + tileN) * 128;
+  const float ownInverse = threadIndex < 128 ? inverseA[threadIndex] : inverseB[threadIndex - 128];
+  const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, int b) {
+      return a | b; });
+  if (anyWithout == 0) return;
+  for (int placeIndex = threadIndex; placeIndex < 16384; placeIndex += 256) {
+    const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;
+    const int m = mBegin + rowIndex, n = nBegin + columnIndex;
+    if (m >= 1024 || n >= 2048) continue;
+    if (inverseA[rowIndex] != 0 && inverseB[columnIndex] != 0) continue;
+    float wholeSum = 0;
+    for (int k = 0; k < 512; ++k) {
+      const float x_13 = x[m * 512 + k];
+      const float w_14 = w[n * 512 + k];
+      wholeSum += x_13 * w_14;
+    }
+    const float t_15 = wholeSum + b[n];
+    const float maximum_16 = ke_maximum(t_15, 0.0f);
+    y[m * 2048 + n] = maximum_16;
+  }
+}
+
