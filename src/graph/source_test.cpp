@@ -30,6 +30,9 @@ TEST(NormaliseSource, ComparesKernelsNotText) {
       {"a directive ends with its line", "#define N 4\nint a;", "#define N 4 int a;", false},
       {"directives continue", "#define N \\\n 4\nint a;", "#define N 4\nint a;", true},
       {"a blank makes a macro an object", "#define F (x)\n", "#define F(x)\n", false},
+      {"in Python, // divides", "import torch\na = b // c", "import torch\na = b // d", false},
+      {"and blanks begin a line", "import torch\nif a:\n  b", "import torch\nif a:\nb", false},
+      {"its comment lines do not count", "import torch\n# x\na = 1 \n", "import torch\na = 1", true},
       {"a commented blank separates", "int/**/a;", "int a;", true},
   };
   for (const Case& one : cases) {
