@@ -26,7 +26,7 @@ from problem import LoadedProblem
 from sets import InputSet, SetMaker, element_count
 from truth import Truth
 
-CONTENTS_SHARE = 0.25  # of the device's memory
+CONTENTS_SHARE = 0.4  # of the device's memory
 BYTES_AT_ONCE = 1 << 28  # that are compared, to keep temporaries small
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 

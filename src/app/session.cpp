@@ -57,9 +57,10 @@ Result<void> require_protections() {
 constexpr const char* kDeviceName = "cuda:0";
 
 Result<std::unique_ptr<Evaluator>> device_judge(const EvaluatorOptions& judge,
-                                                Workspace& workspace) {
+                                                int64_t memory_bytes, Workspace& workspace) {
   DeviceEvaluatorOptions options;
   options.judge = judge;
+  options.memory_bytes = memory_bytes;
   options.python = TRY(find_python());
   options.cache_dir = workspace.cache().string();
   options.zygote = &workspace.zygote();
@@ -159,8 +160,9 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   if (on_device) asked.device = kDeviceName;
   session->oracles_ = TRY(start_oracles(asked));
   if (on_device) {
-    session->machine_ =
-        device_profile(TRY(session->oracles_.front()->device_slots()->facts()));
+    const DeviceFacts facts = TRY(session->oracles_.front()->device_slots()->facts());
+    session->machine_ = device_profile(facts);
+    session->device_bytes_ = facts.memory_bytes;
   }
   turn.reset();
   if (const std::string why = workspace.zygote().why_not(); !why.empty()) {
@@ -205,7 +207,7 @@ Result<std::unique_ptr<Evaluator>> Session::make_judge(Workspace& workspace) {
   std::vector<ShapeCase> cases;
   for (const auto& oracle : oracles_) {
     const EvaluatorOptions options = TRY(evaluator_options(workspace, *oracle));
-    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options, workspace)
+    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options, device_bytes_, workspace)
                                                        : make_evaluator(options));
     if (oracles_.size() == 1) return judge;
     cases.push_back({std::move(judge), oracle.get()});

@@ -78,6 +78,7 @@ class Session {
   os::SystemClock clock_;
   std::unique_ptr<Target> target_;
   MachineProfile machine_;
+  int64_t device_bytes_ = 0;  // memory of the device, where there is one
   std::vector<std::unique_ptr<Oracle>> oracles_;  // one a shape case
   std::vector<ir::Program> programs_;
   std::string lowering_error_;

@@ -124,7 +124,8 @@ class DeviceJudge final : public Evaluator {
       : options_(options.judge),
         lock_(std::move(lock)),
         builder_(std::move(builder)),
-        sets_(*options_.oracle, options_.machine, options_.limits, options_.seed),
+        sets_(*options_.oracle, options_.machine, options.memory_bytes, options_.limits,
+              options_.seed),
         by_(makes_modules(*options_.target) ? BatchClock::judge : BatchClock::device),
         baseline_oracle_(*options_.oracle, by_),
         baselines_(baseline_oracle_),
@@ -184,12 +185,14 @@ Nanoseconds DeviceJudge::call_max(const JudgeOptions& options) const {
   return std::max(whole, grown);
 }
 
+// Screens leave out what would cost more than it tells, as on the processor (evaluator.cpp).
 std::vector<int> DeviceJudge::sets_to_check(Effort effort) const {
   std::vector<int> indices;
   const bool heavy = baselines_.time_ns(BaselineKind::eager).value_or(0) > kHeavyNs;
   for (int i = 0; i < kCheckedSetCount; ++i) {
     const bool probe_of_heavy = i == 0 || kCheckedSets[i] == SetKind::mantissa_tail;
-    if (effort != Effort::screen || !heavy || probe_of_heavy) indices.push_back(i);
+    const bool cheap = sets_.resident(i) && (!heavy || probe_of_heavy);
+    if (effort != Effort::screen || cheap) indices.push_back(i);
   }
   return indices;
 }

@@ -21,6 +21,7 @@ struct DeviceEvaluatorOptions {
   std::vector<std::string> launcher_command;  // a program that calls launcher::child_main()
   std::string driver = "libcuda.so.1";        // as for dlopen
   int ordinal = 0;
+  int64_t memory_bytes = 0;  // of the device
   // For candidates that are Python modules: see oracle/model_process.hpp.
   std::string python = {};
   std::string cache_dir = {};

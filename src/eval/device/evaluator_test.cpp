@@ -130,6 +130,7 @@ class DeviceJudging : public OracleTest {
     options.judge.seed = 7;
     options.launcher_command = {*os::own_executable(), "launch", KE_FAKE_CUDA};
     options.driver = KE_FAKE_CUDA;
+    options.memory_bytes = int64_t{1} << 30;
     evaluator_ = *make_device_evaluator(options);
   }
 

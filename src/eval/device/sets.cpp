@@ -13,10 +13,23 @@ namespace {
 // Memory that timing rotates through, as a multiple of the device's last-level cache.
 constexpr double kRotationOfDeviceCache = 2.5;
 
+// Of the device's memory, for truths: what py/kernelevolve/device_slots.py keeps of contents.
+constexpr double kTruthShare = 0.4;
+constexpr int kResidentMin = 3;  // two nominal sets and a probe are always checked
+
+double truth_bytes(const Problem& problem) {
+  int64_t bytes = 1;
+  for (const TensorSpec& spec : problem.outputs) {
+    bytes += spec.elements() * (ir::is_floating(spec.dtype) ? 8 : ir::bytes_of(spec.dtype));
+    bytes += spec.elements();  // the mark of what is not graded
+  }
+  return static_cast<double>(bytes);
+}
+
 }  // namespace
 
-DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, const Limits& limits,
-                       uint64_t seed)
+DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t memory_bytes,
+                       const Limits& limits, uint64_t seed)
     : oracle_(oracle),
       slots_of_oracle_(*oracle.device_slots()),
       cache_bytes_(device.llc_bytes),
@@ -27,6 +40,9 @@ DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, const Limit
   const double wanted = kRotationOfDeviceCache * static_cast<double>(cache_bytes_) / call_bytes;
   timing_count_ = std::clamp(static_cast<int>(std::min(wanted, 1e6)) + 1, 2,
                              std::max<int>(2, limits.timing_sets_max));
+  const double kept = kTruthShare * static_cast<double>(memory_bytes);
+  resident_count_ = std::clamp(static_cast<int>(std::min(kept / truth_bytes(problem), 1e6)),
+                               kResidentMin, kCheckedSetCount);
   renew();
 }
 

@@ -28,7 +28,9 @@ struct FilledSlot {
 // Not thread-safe. Slots are numbered from 0; references stay valid as long as this does.
 class DeviceSets {
  public:
-  DeviceSets(Oracle& oracle, const MachineProfile& device, const Limits& limits, uint64_t seed);
+  // `memory_bytes`: of the device.
+  DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t memory_bytes,
+             const Limits& limits, uint64_t seed);
   ~DeviceSets();
 
   // Draws new seeds: nothing that was seen before is filled in again.
@@ -47,6 +49,9 @@ class DeviceSets {
   const FilledSlot& at(int index) const { return *slots_[static_cast<size_t>(index)]; }
   int made() const { return static_cast<int>(slots_.size()); }
 
+  // Whether the truth of a checked set is likely to stay on the device between evaluations; others
+  // are made again each time.
+  bool resident(int checked) const { return checked < resident_count_; }
   // How many slots timing rotates through, and whether that is more than the device's caches hold.
   int timing_count() const { return timing_count_; }
   bool cold() const;
@@ -58,6 +63,7 @@ class DeviceSets {
   DeviceSlots& slots_of_oracle_;
   int64_t cache_bytes_;
   int timing_count_ = 2;
+  int resident_count_ = kCheckedSetCount;
   Rng seeds_;
   std::vector<uint64_t> checked_seeds_, nominal_seeds_;
   std::vector<std::unique_ptr<FilledSlot>> slots_;
