@@ -3,6 +3,8 @@
 
 #include <cctype>
 
+#include "domain/python_source.hpp"
+
 namespace ke {
 namespace {
 
@@ -114,7 +116,9 @@ class Normaliser {
 
 }  // namespace
 
-std::string normalise_source(std::string_view source) { return Normaliser(source).run(); }
+std::string normalise_source(std::string_view source) {
+  return is_python(source) ? normalise_python(source) : Normaliser(source).run();
+}
 
 Digest normalised_digest(std::string_view source) { return digest_of(normalise_source(source)); }
 

@@ -34,9 +34,9 @@ constexpr bool is_library_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kGood) == std::string_view::npos;
 }
 
-// What a build gives: a library that exports ke_launch, or code for a device with its launch plan
-// (device_package.hpp).
-enum class ArtifactKind : uint8_t { shared_library, device_package };
+// What a build gives: a library that exports ke_launch, code for a device with its launch plan
+// (device_package.hpp), or the source of a Python module that defines ModelNew.
+enum class ArtifactKind : uint8_t { shared_library, device_package, python_module };
 
 struct BuildRecipe {
   // argv; the placeholders {source}, {output}, {include} (the folder that holds

@@ -134,8 +134,8 @@ class Computer {
     if (alone) {
       const auto at = first - context.used.begin();
       const std::string index = call.only_first ? "" : fmt::format("[{}]", at);
-      body_ += fmt::format("{} = {}{}\n", make(node.results[static_cast<size_t>(at)]), call.text,
-                           index);
+      body_ +=
+          fmt::format("{} = {}{}\n", make(node.results[static_cast<size_t>(at)]), call.text, index);
       return;
     }
     std::vector<std::string> made;
@@ -187,9 +187,9 @@ std::string Computer::region_functions(const Region& region, const std::string& 
   if (parameters.empty()) parameters.emplace_back("neighbour");
   const auto allocate = [&](ir::TensorId id, const std::vector<int64_t>& shape) {
     if (!variables.emplace(id, program.tensor(id).name).second) return;
-    body += fmt::format("{} = torch.empty({}, dtype={}, device={}.device)\n",
-                        program.tensor(id).name, tuple_text(shape),
-                        dtype_text(program.tensor(id).dtype), parameters.front());
+    body +=
+        fmt::format("{} = torch.empty({}, dtype={}, device={}.device)\n", program.tensor(id).name,
+                    tuple_text(shape), dtype_text(program.tensor(id).dtype), parameters.front());
   };
   for (size_t o = 0; o < program.outputs.size(); ++o) {
     allocate(program.outputs[o], ir::value_of(graph_, region.outputs[o]).shape);
@@ -219,8 +219,8 @@ std::string Computer::region_functions(const Region& region, const std::string& 
     const bool reshaped = program.tensor(id).role == ir::Role::input;
     made.push_back(variables.at(id));
     if (reshaped) {
-      made.back() += fmt::format(".reshape({})",
-                                 tuple_text(ir::value_of(graph_, region.outputs[o]).shape));
+      made.back() +=
+          fmt::format(".reshape({})", tuple_text(ir::value_of(graph_, region.outputs[o]).shape));
     }
   }
   body += fmt::format("return {}{}\n", joined(made), made.size() == 1 ? "," : "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A map kernel takes BLOCK elements of the flattened rows a program. A reduce kernel takes a tile of
-// ROWS rows by BLOCK inner elements: where BLOCK holds all of them the row stays in registers, else
-// every stage walks the row in a loop. Reductions that follow each other share a walk.
+// A map kernel takes BLOCK elements of the flattened rows a program. A reduce kernel takes a tile
+// of ROWS rows by BLOCK inner elements: where BLOCK holds all of them the row stays in registers,
+// else every stage walks the row in a loop. Reductions that follow each other share a walk.
 #include "target/triton/kernel.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ using ir::TensorId;
 
 constexpr int64_t kWholeRowMax = 16384;
 constexpr int64_t kInt32Max = INT32_MAX;
-constexpr int64_t kProgramsMin = 64;       // fewer leave most of a device idle
+constexpr int64_t kProgramsMin = 64;     // fewer leave most of a device idle
 constexpr int64_t kSerialMax = 1 << 16;  // elements of a row that one program walks then
 
 int64_t power_above(int64_t n) {
@@ -63,9 +63,7 @@ bool rows_are_contiguous(const Program& program, const FusedKernel& kernel) {
 }
 
 bool is_wide(const Program& program, const FusedKernel& kernel) {
-  const auto large = [&](TensorId id) {
-    return program.tensor(id).elements() * 2 > kInt32Max;
-  };
+  const auto large = [&](TensorId id) { return program.tensor(id).elements() * 2 > kInt32Max; };
   return std::any_of(kernel.reads.begin(), kernel.reads.end(), large) ||
          std::any_of(kernel.writes.begin(), kernel.writes.end(), large);
 }
@@ -308,8 +306,8 @@ class KernelPrinter {
     const ir::DType dtype = program_.tensor(stage.output).dtype;
     const bool collected_here = stage.reduce != ReduceOp::none;
     if (dtype == ir::DType::boolean) {
-      return fmt::format("{}({} != 0)", collected_here ? "" : "tl.full([ROWS, 1], True, tl.int1) & ",
-                         value);
+      return fmt::format("{}({} != 0)",
+                         collected_here ? "" : "tl.full([ROWS, 1], True, tl.int1) & ", value);
     }
     std::string text = value;
     if (from != dtype) text = fmt::format("tl.cast({}, {})", value, type_text(dtype));
@@ -333,8 +331,8 @@ class KernelPrinter {
   // The inner axes' variables, over a walk's position or over all at once.
   void open_inner(const std::vector<Axis>& inner, const std::string& from) {
     const int64_t extent = target::product_of(inner);
-    scalars_.line(fmt::format("k = {}tl.arange(0, BLOCK)[None, :]{}", from,
-                              wide_ ? ".to(tl.int64)" : ""));
+    scalars_.line(
+        fmt::format("k = {}tl.arange(0, BLOCK)[None, :]{}", from, wide_ ? ".to(tl.int64)" : ""));
     std::string mask;
     if (extent % block_ != 0) {
       mask = "k_mask";
@@ -412,8 +410,8 @@ class KernelPrinter {
     }
     if (!existing.empty()) {
       const bool floating = ir::is_floating(stage.accumulator) || is_logical(stage);
-      text = fmt::format("tl.where({}, {}, {})", existing, text,
-                         identity_of(stage.reduce, floating));
+      text =
+          fmt::format("tl.where({}, {}, {})", existing, text, identity_of(stage.reduce, floating));
     }
     scalars_.line(fmt::format("{} = {}", name, combined(stage.reduce, name, text)));
   }
@@ -443,7 +441,9 @@ std::vector<ScheduleChoice> kernel_choices(const Program& program, const FusedKe
   const int64_t inner = inner_extent(kernel);
   const int64_t whole = power_above(inner);
   const bool across = rows_are_contiguous(program, kernel);
-  const int64_t block = across ? std::min<int64_t>(whole, 32) : whole <= kWholeRowMax ? whole : 4096;
+  const int64_t block = across                  ? std::min<int64_t>(whole, 32)
+                        : whole <= kWholeRowMax ? whole
+                                                : 4096;
   int64_t tile = across ? 64 : std::clamp<int64_t>(1024 / block, 1, 64);
   while (tile > 1 && (tile > power_above(rows) || rows / tile < 4 * kProgramsMin)) tile /= 2;
   std::vector<int64_t> blocks = powers(1, std::min<int64_t>(std::max(whole, block), kWholeRowMax));

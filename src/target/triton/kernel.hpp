@@ -14,10 +14,10 @@
 namespace ke::triton {
 
 struct KernelText {
-  std::string function;  // at file scope, with its decorator
-  std::string grid;      // "(12, 1)"
+  std::string function;   // at file scope, with its decorator
+  std::string grid;       // "(12, 1)"
   std::string constants;  // "BLOCK=256"
-  std::string schedule;  // in words
+  std::string schedule;   // in words
   int64_t warps = 4;
 };
 

@@ -81,8 +81,7 @@ class Printer {
   std::optional<std::string> batch_norm(std::string_view op) const {
     const bool no_training = op == "_native_batch_norm_legit_no_training";
     const bool functional = op == "_native_batch_norm_legit_functional";
-    const bool no_statistics =
-        op == "_native_batch_norm_legit" && node_.op.ends_with(".no_stats");
+    const bool no_statistics = op == "_native_batch_norm_legit" && node_.op.ends_with(".no_stats");
     if (!no_training && !functional && !no_statistics) return std::nullopt;
     const size_t training = no_training ? 0 : no_statistics ? 3 : 5;
     const bool trains = no_training ? false : argument(training) == "True";
@@ -90,8 +89,8 @@ class Printer {
     const size_t rest = no_training ? 5 : training + 1;
     return fmt::format("torch.nn.functional.batch_norm({}, {}, {}, {}, {}, {}, {}, {})",
                        argument(0), reads ? argument(3) : "None", reads ? argument(4) : "None",
-                       argument(1), argument(2), bool_text(trains || no_statistics),
-                       argument(rest), argument(rest + 1));
+                       argument(1), argument(2), bool_text(trains || no_statistics), argument(rest),
+                       argument(rest + 1));
   }
 
   std::string attention() const {
@@ -133,9 +132,10 @@ class Printer {
 }  // namespace
 
 bool gives_list(const Node& node) {
-  constexpr std::string_view kLists[] = {"split",         "split_with_sizes", "unbind", "chunk",
-                                         "unsafe_split",  "tensor_split",     "meshgrid",
-                                         "split_copy",    "split_with_sizes_copy", "unbind_copy"};
+  constexpr std::string_view kLists[] = {"split",      "split_with_sizes", "unbind",
+                                         "chunk",      "unsafe_split",     "tensor_split",
+                                         "meshgrid",   "split_copy",       "split_with_sizes_copy",
+                                         "unbind_copy"};
   const std::string_view op = ir::operation_of(node);
   return std::find(std::begin(kLists), std::end(kLists), op) != std::end(kLists);
 }

@@ -14,7 +14,7 @@ namespace ke::triton {
 struct CallContext {
   std::function<std::string(ir::ValueId)> name_of;  // the variable that holds a value
   std::string device;                               // an expression for where new tensors go
-  std::vector<bool> used;  // of the node's results, in order: whether anybody reads them
+  std::vector<bool> used;      // of the node's results, in order: whether anybody reads them
   bool channels_last = false;  // images and filters of convolutions are brought into that format
 };
 

@@ -14,7 +14,7 @@
 namespace ke::triton {
 namespace {
 
-constexpr int64_t kGraphNodesMin = 6;        // fewer launches are not worth a graph's copies
+constexpr int64_t kGraphNodesMin = 6;  // fewer launches are not worth a graph's copies
 constexpr int64_t kGraphBytesMax = 64 << 20;
 
 int64_t preferred_graph(const Problem& problem, size_t steps) {
@@ -119,9 +119,8 @@ class ModulePrinter {
       ModelPlan plan = without(*cases_[i]->graph, all, kept);
       set_schedules(plan, i, kept);
       steps = std::max(steps, plan.steps.size());
-      const ComputeOptions options{
-          .method = several ? fmt::format("compute{}", i) : "compute",
-          .channels_last = chosen_or(schedule_, "channels_last", 0) != 0};
+      const ComputeOptions options{.method = several ? fmt::format("compute{}", i) : "compute",
+                                   .channels_last = chosen_or(schedule_, "channels_last", 0) != 0};
       const ComputeText text =
           print_compute(*cases_[i], plan, options, several ? fmt::format("case{}_", i) : "");
       functions += text.functions;
@@ -129,8 +128,9 @@ class ModulePrinter {
       constants += constant_lines(text.constants);
     }
     const bool graph = chosen_or(schedule_, "graph", preferred_graph(first_, steps)) != 0;
-    const std::string uses = functions.empty() ? "" : "import triton\nimport triton.language as tl\n"
-                                                      "from triton.language.extra import libdevice\n";
+    const std::string uses = functions.empty() ? ""
+                                               : "import triton\nimport triton.language as tl\n"
+                                                 "from triton.language.extra import libdevice\n";
     return head() + "import torch\n" + uses + "\n" + std::string(kDeclare) +
            (functions.empty() ? "" : std::string(kHelpers)) + functions +
            "\nclass ModelNew(torch.nn.Module):\n" +
@@ -167,8 +167,8 @@ class ModulePrinter {
       outputs += fmt::format("{}{}{}", outputs.empty() ? "" : ", ", enum_name(spec.dtype),
                              list_text(spec.shape));
     }
-    return comment(fmt::format("SPDX-License-Identifier: Apache-2.0\n \nArguments: {}.\nResults: {}.",
-                               inputs, outputs));
+    return comment(fmt::format(
+        "SPDX-License-Identifier: Apache-2.0\n \nArguments: {}.\nResults: {}.", inputs, outputs));
   }
 
   std::string construction(const std::string& constants, bool graph) const {
@@ -209,12 +209,14 @@ class ModulePrinter {
   std::string forward(bool graph) const {
     int64_t arguments = 0;
     for (const TensorSpec& spec : first_.inputs) arguments += spec.kind == ir::InputKind::argument;
-    std::string body = "given = tensors_of(arguments)\n"
-                       "state = [held[name] for held, name in self.state]\n";
+    std::string body =
+        "given = tensors_of(arguments)\n"
+        "state = [held[name] for held, name in self.state]\n";
     body += fmt::format("tensors = [*given[:{0}], *state, *given[{0}:]]\n", arguments);
     if (graph) {
-      body += "if tensors[0].is_cuda and not torch.cuda.is_current_stream_capturing():\n"
-              "    return self.replay(tensors)\n";
+      body +=
+          "if tensors[0].is_cuda and not torch.cuda.is_current_stream_capturing():\n"
+          "    return self.replay(tensors)\n";
     }
     body += "return self.compute(tensors)\n";
     return "def forward(self, *arguments):\n" + indented(body, 4);
@@ -227,9 +229,10 @@ class ModulePrinter {
     for (size_t i = 0; i < cases_.size(); ++i) {
       std::vector<std::string> shapes;
       for (const TensorSpec& spec : cases_[i]->inputs) shapes.push_back(tuple_text(spec.shape));
-      body += fmt::format("if [tuple(t.shape) for t in tensors] == [{}]:\n"
-                          "    return self.compute{}(tensors)\n",
-                          joined(shapes), i);
+      body += fmt::format(
+          "if [tuple(t.shape) for t in tensors] == [{}]:\n"
+          "    return self.compute{}(tensors)\n",
+          joined(shapes), i);
     }
     body += "raise ValueError('arguments of shapes that this module was not made for')\n";
     return "\ndef compute(self, tensors):\n" + indented(body, 4);
@@ -261,7 +264,8 @@ std::vector<ScheduleChoice> choices_of(std::span<const Problem* const> cases) {
       }
     }
   }
-  choices.push_back({"graph", {0, 1}, preferred_graph(*cases[0], steps), "replay a captured graph"});
+  choices.push_back(
+      {"graph", {0, 1}, preferred_graph(*cases[0], steps), "replay a captured graph"});
   if (has_image_convolutions(*cases[0]->graph)) {
     choices.push_back({"channels_last", {0, 1}, 1, "memory format of convolutions"});
   }

@@ -17,12 +17,12 @@ constexpr size_t kNameMax = 40;
 
 // Python's keywords, what printed modules define or import, and builtins that they call.
 constexpr std::array<std::string_view, 48> kReserved = {
-    "False",  "None",   "True",     "and",    "as",       "assert", "async", "await",
-    "break",  "class",  "continue", "def",    "del",      "elif",   "else",  "except",
-    "finally", "for",   "from",     "global", "if",       "import", "in",    "is",
-    "lambda", "nonlocal", "not",    "or",     "pass",     "raise",  "return", "try",
-    "while",  "with",   "yield",    "aten",   "dict",     "float",  "getattr", "isinstance",
-    "list",   "self",   "tensors",  "tl",     "torch",    "triton", "tuple", "zip"};
+    "False",   "None",     "True",     "and",    "as",    "assert", "async",   "await",
+    "break",   "class",    "continue", "def",    "del",   "elif",   "else",    "except",
+    "finally", "for",      "from",     "global", "if",    "import", "in",      "is",
+    "lambda",  "nonlocal", "not",      "or",     "pass",  "raise",  "return",  "try",
+    "while",   "with",     "yield",    "aten",   "dict",  "float",  "getattr", "isinstance",
+    "list",    "self",     "tensors",  "tl",     "torch", "triton", "tuple",   "zip"};
 
 }  // namespace
 

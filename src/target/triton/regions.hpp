@@ -16,7 +16,7 @@ namespace ke::triton {
 struct Region {
   std::vector<int> nodes;  // of the graph, in order
   std::vector<ir::ValueId> inputs, outputs;
-  ir::Program program;     // of these nodes: inputs and outputs in the same order
+  ir::Program program;  // of these nodes: inputs and outputs in the same order
   std::vector<ir::FusedKernel> kernels;
 };
 

@@ -122,8 +122,7 @@ std::string ScalarPrinter::make(const ExprPtr& expr, bool as_index) {
       return make_load(*expr);
     case Kind::unary: {
       const DType dtype = expr->operands[0]->dtype;
-      const std::string text =
-          unary_text(expr->unary, dtype, emit(expr->operands[0], as_index));
+      const std::string text = unary_text(expr->unary, dtype, emit(expr->operands[0], as_index));
       if (text.empty()) why_not_ = fmt::format("{} has no form", enum_name(expr->unary));
       return text;
     }
@@ -149,13 +148,15 @@ std::string ScalarPrinter::make(const ExprPtr& expr, bool as_index) {
 std::string ScalarPrinter::make_cast(const Expr& expr) {
   const Expr& from = *expr.operands[0];
   std::string a = emit(expr.operands[0], false);
-  if (from.kind == Kind::constant) a = fmt::format("tl.full([], {}, {})", a,
-                                                   type_text(compute_dtype(from.dtype)));
+  if (from.kind == Kind::constant)
+    a = fmt::format("tl.full([], {}, {})", a, type_text(compute_dtype(from.dtype)));
   if (expr.dtype == DType::boolean) return fmt::format("({} != 0)", a);
   const std::string to = fmt::format("{}.to({})", a, type_text(expr.dtype));
   const bool half = compute_dtype(expr.dtype) != expr.dtype;  // rounded, then computed with
-  if (half) return compute_dtype(from.dtype) == from.dtype || from.dtype != expr.dtype
-                       ? to + ".to(tl.float32)" : a;
+  if (half)
+    return compute_dtype(from.dtype) == from.dtype || from.dtype != expr.dtype
+               ? to + ".to(tl.float32)"
+               : a;
   return compute_dtype(from.dtype) == expr.dtype ? a : to;
 }
 
@@ -204,7 +205,10 @@ std::string ScalarPrinter::offset(ir::TensorId tensor, const std::vector<ExprPtr
     if (size != 1) text += fmt::format(" * {}", size);
   }
   if (address.base != 0 || text.empty()) {
-    text += fmt::format("{}{}", text.empty() ? "" : address.base < 0 ? " - " : " + ",
+    text += fmt::format("{}{}",
+                        text.empty()       ? ""
+                        : address.base < 0 ? " - "
+                                           : " + ",
                         text.empty() ? address.base : std::abs(address.base));
   }
   return text;
@@ -242,8 +246,8 @@ std::string ScalarPrinter::make_select(const Expr& expr, bool as_index) {
     if (!is_atom_text(sides[side])) sides[side] = named(sides[side], "t");
     frames_.pop_back();
     if (expr.operands[side + 1]->kind == Kind::constant && !as_index) {
-      sides[side] = fmt::format("tl.full([], {}, {})", sides[side],
-                                type_text(compute_dtype(expr.dtype)));
+      sides[side] =
+          fmt::format("tl.full([], {}, {})", sides[side], type_text(compute_dtype(expr.dtype)));
     }
   }
   return fmt::format("tl.where({}, {}, {})", condition, sides[0], sides[1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scalar expressions as statements over blocks of elements. Every axis is a block of indices, with
-// a mask of those that exist; a block that depends on no axis is a scalar. Select is lazy to the IR:
-// here both sides are computed, and what a side loads is masked by the condition.
+// a mask of those that exist; a block that depends on no axis is a scalar. Select is lazy to the
+// IR: here both sides are computed, and what a side loads is masked by the condition.
 //
 // Indices are int32 unless `wide`; as a value, an axis is int64.
 #pragma once
@@ -79,7 +79,7 @@ class ScalarPrinter {
 };
 
 std::string constant_text(const ir::Expr& constant);
-std::string type_text(ir::DType dtype);          // "tl.float32", as stored
-ir::DType compute_dtype(ir::DType dtype);        // float32 for the 16-bit floats
+std::string type_text(ir::DType dtype);    // "tl.float32", as stored
+ir::DType compute_dtype(ir::DType dtype);  // float32 for the 16-bit floats
 
 }  // namespace ke::triton
