@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/assert.hpp"
-#include "target/triton/kernel.hpp"
+#include "target/triton/launcher.hpp"
 #include "target/triton/library_call.hpp"
 #include "target/triton/python.hpp"
 
@@ -156,10 +155,10 @@ class Computer {
     for (const ValueId id : region.outputs) made.push_back(make(id));
     body_ += fmt::format("{}{} = {}({})\n", joined(made), made.size() == 1 ? "," : "", function,
                          joined(given));
-    text_.functions += region_functions(region, function);
+    std::vector<std::vector<int64_t>> shapes;
+    for (const ValueId id : region.outputs) shapes.push_back(ir::value_of(graph_, id).shape);
+    text_.functions += print_launcher(region.program, region.kernels, shapes, function);
   }
-
-  std::string region_functions(const Region& region, const std::string& function);
 
   const Problem& problem_;
   const Graph& graph_;
@@ -173,60 +172,6 @@ class Computer {
   std::string body_, device_, device_holder_;
   ComputeText text_;
 };
-
-// The kernels of a region and the function that launches them.
-std::string Computer::region_functions(const Region& region, const std::string& function) {
-  const ir::Program& program = region.program;
-  std::string kernels, body;
-  std::map<ir::TensorId, std::string> variables;
-  std::vector<std::string> parameters;
-  for (const ir::TensorId id : program.inputs) {
-    parameters.push_back(program.tensor(id).name);
-    variables[id] = parameters.back();
-  }
-  if (parameters.empty()) parameters.emplace_back("neighbour");
-  const auto allocate = [&](ir::TensorId id, const std::vector<int64_t>& shape) {
-    if (!variables.emplace(id, program.tensor(id).name).second) return;
-    body +=
-        fmt::format("{} = torch.empty({}, dtype={}, device={}.device)\n", program.tensor(id).name,
-                    tuple_text(shape), dtype_text(program.tensor(id).dtype), parameters.front());
-  };
-  for (size_t o = 0; o < program.outputs.size(); ++o) {
-    allocate(program.outputs[o], ir::value_of(graph_, region.outputs[o]).shape);
-  }
-  for (size_t k = 0; k < region.kernels.size(); ++k) {
-    const ir::FusedKernel& kernel = region.kernels[k];
-    const std::string name = fmt::format("{}_{}", function, kernel.name);
-    const Result<KernelText> text = print_kernel(program, kernel, name);
-    KE_ASSERT(text);  // partition() left out what cannot be printed
-    kernels += text->function + "\n";
-    std::vector<std::string> given;
-    for (const ir::TensorId id : parameters_of(kernel)) {
-      allocate(id, program.tensor(id).shape);
-      given.push_back(variables.at(id));
-    }
-    std::string origins;
-    for (const ir::FusedStage& stage : kernel.stages) {
-      origins += (origins.empty() ? "" : "; ") + stage.origin;
-    }
-    body += comment(origins + ": " + text->schedule + ".");
-    body += fmt::format("{}[{}]({}, {}, num_warps={})\n", name, text->grid, joined(given),
-                        text->constants, text->warps);
-  }
-  std::vector<std::string> made;
-  for (size_t o = 0; o < program.outputs.size(); ++o) {
-    const ir::TensorId id = program.outputs[o];
-    const bool reshaped = program.tensor(id).role == ir::Role::input;
-    made.push_back(variables.at(id));
-    if (reshaped) {
-      made.back() +=
-          fmt::format(".reshape({})", tuple_text(ir::value_of(graph_, region.outputs[o]).shape));
-    }
-  }
-  body += fmt::format("return {}{}\n", joined(made), made.size() == 1 ? "," : "");
-  return fmt::format("{}\ndef {}({}):\n{}\n", kernels, function, joined(parameters),
-                     indented(body, 4));
-}
 
 }  // namespace
 

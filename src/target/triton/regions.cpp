@@ -113,7 +113,7 @@ constexpr std::array<std::string_view, 84> kPointwise = {"_to_copy",
                                                          "zeros_like",
                                                          "arange"};
 
-constexpr std::array<std::string_view, 14> kReducing = {"_softmax",
+constexpr std::array<std::string_view, 15> kReducing = {"_softmax",
                                                         "_log_softmax",
                                                         "amax",
                                                         "amin",
@@ -124,6 +124,7 @@ constexpr std::array<std::string_view, 14> kReducing = {"_softmax",
                                                         "min",
                                                         "native_group_norm",
                                                         "native_layer_norm",
+                                                        "prod",
                                                         "sum",
                                                         "var",
                                                         "var_mean"};

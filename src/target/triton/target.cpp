@@ -60,12 +60,13 @@ class TritonTarget final : public Target, public ModelPrinter {
   }
 
   std::string guide() const override {
-    return "A Python module that defines `class ModelNew(torch.nn.Module)`, made and called as"
-           "\nthe problem's Model is. Its parameters and buffers must have the names of the Model's;"
-           "\nthey are set before the first call, to tensors that may only be read, and their values"
-           "\nmay change between calls. `forward` returns plain tensors. Random numbers that the"
-           "\nModel draws come as further arguments, in order. Triton kernels (`@triton.jit`) and"
-           "\nPyTorch's operators may be used, and no other process or file.";
+    return "A Python module that defines `class ModelNew(torch.nn.Module)`, made and called as the"
+           "\nproblem's Model is. Its parameters and buffers must have the names of the Model's; "
+           "they"
+           "\nare set before the first call, to tensors that may only be read, and their values may"
+           "\nchange between calls. `forward` returns plain tensors. Random numbers that the Model"
+           "\ndraws come as further arguments, in order. Triton kernels (`@triton.jit`) and the"
+           "\noperators of PyTorch may be used, and no other process or file.";
   }
 
   Result<std::string> toolchain() const override {
