@@ -235,7 +235,7 @@ class KernelPrinter {
     scalars_.set_axes({}, tile);
     scalars_.set_axes(unflattened(kernel_.rows, "index", "i", 0), tile);
     for (const FusedStage& stage : kernel_.stages) {
-      scalars_.store(stage.output, stage.store, scalars_.print(stage.body));
+      scalars_.store(stage.output, stage.store, scalars_.print(stage.body), tile.zeros);
     }
     text_.grid = fmt::format("({},)", (total + block_ - 1) / block_);
     text_.schedule = fmt::format("{} elements a program", block_);
@@ -323,7 +323,7 @@ class KernelPrinter {
     scalars_.line(fmt::format("{} = {}", name, row_block(stage, value, from)));
     const auto& writes = kernel_.writes;
     if (std::find(writes.begin(), writes.end(), stage.output) != writes.end()) {
-      scalars_.store(stage.output, stage.store, name);
+      scalars_.store(stage.output, stage.store, name, "tl.zeros([ROWS, 1], tl.int32)");
     }
     scalars_.hold(stage.output, name);
   }
@@ -364,7 +364,7 @@ class KernelPrinter {
       const FusedStage& stage = kernel_.stages[s];
       const std::string value = scalars_.print(stage.body);
       if (stage.reduce == ReduceOp::none) {
-        scalars_.store(stage.output, stage.store, value);
+        scalars_.store(stage.output, stage.store, value, "tl.zeros([ROWS, BLOCK], tl.int32)");
       } else {
         accumulate(stage, accumulators[s - begin], value);
       }

@@ -254,9 +254,14 @@ std::string ScalarPrinter::make_select(const Expr& expr, bool as_index) {
 }
 
 void ScalarPrinter::store(ir::TensorId tensor, const std::vector<ExprPtr>& indices,
-                          const std::string& value) {
-  const std::string at = offset(tensor, indices);
-  const std::string mask = mask_of(dimensions_of(indices));
+                          const std::string& value, const std::string& zeros) {
+  std::string at = offset(tensor, indices);
+  std::set<int> dimensions = dimensions_of(indices);
+  if (dimensions.empty()) {  // one element, and a block can only be stored to a block
+    at += " + " + zeros;
+    dimensions.insert(0);
+  }
+  const std::string mask = mask_of(dimensions);
   line(fmt::format("tl.store({} + {}, {}{})", pointers_.at(tensor), at, value,
                    mask.empty() ? "" : ", mask=" + mask));
 }

@@ -39,8 +39,9 @@ class ScalarPrinter {
   void hold(ir::TensorId tensor, std::string text) { held_[tensor] = std::move(text); }
 
   std::string print(const ir::ExprPtr& expr);  // an atom
-  void store(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices,
-             const std::string& value);
+  // `zeros`: a block to store to where the indices depend on no axis; its first element counts.
+  void store(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices, const std::string& value,
+             const std::string& zeros);
   void line(const std::string& text);
   std::string fresh(std::string_view stem);
   // The mask of the tile's dimensions that occur; empty when none does.
