@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/assert.hpp"
 #include "base/digest.hpp"
 #include "base/json.hpp"
+#include "domain/python_source.hpp"
 #include "eval/build_room.hpp"
 #include "target/device_package.hpp"
 
@@ -66,9 +68,22 @@ size_t copy_literal(std::string_view source, size_t i, std::string& out) {
   return i;
 }
 
+std::string_view suffix_of(ArtifactKind kind) {
+  switch (kind) {
+    case ArtifactKind::shared_library:
+      return ".so";
+    case ArtifactKind::device_package:
+      return ".package";
+    case ArtifactKind::python_module:
+      return ".py";
+  }
+  KE_ASSERT(false);
+}
+
 }  // namespace
 
 std::string normalized_source(std::string_view source) {
+  if (is_python(source)) return normalise_python(source);
   if (source.find("R\"") != std::string_view::npos) return std::string(source);
   std::string out;
   const auto at = [&](size_t i) { return i < source.size() ? source[i] : '\0'; };
@@ -128,16 +143,13 @@ Result<Artifact> Builder::build(const std::string& source) const {
         fmt::format("it links the library {}, which the library policy forbids", name);
     return Artifact{{}, failure(Verdict::policy_violation, why), 0};
   }
-  // White space and slashes mean something in Python.
-  const bool is_module = recipe->artifact == ArtifactKind::python_module;
-  std::string key = is_module ? source : normalized_source(source);
+  std::string key = normalized_source(source);
   for (const std::string& word : recipe->command) key += '\x1f' + word;
   key += fmt::format("\x1f{}\x1f{}\x1f{}", toolchain_, options_.libraries.to_string(),
                      kHarnessVersion);
   const std::string name = digest_of(key).hex();
-  const bool is_library = recipe->artifact == ArtifactKind::shared_library;
   const std::filesystem::path library =
-      options_.artifacts / (name + (is_library ? ".so" : is_module ? ".py" : ".package"));
+      options_.artifacts / (name + std::string(suffix_of(recipe->artifact)));
   const std::filesystem::path record = options_.artifacts / (name + ".json");
 
   Artifact artifact;
@@ -185,11 +197,10 @@ Result<Artifact> Builder::build_anew(const std::string& source, const BuildRecip
   if (recipe.artifact == ArtifactKind::shared_library) {
     auto flaw = flaw_of_library(output_path, options_.libraries, diagnostics);
     if (flaw) return Artifact{{}, std::move(flaw), 0};
-  } else if (recipe.artifact == ArtifactKind::device_package) {
-    const auto package = target::decode_package(bytes);
-    if (!package) {
-      return Artifact{{}, failure(Verdict::compile_error, package.error().to_string()), 0};
-    }
+  } else if (recipe.artifact == ArtifactKind::python_module) {
+    if (bytes.empty()) return Artifact{{}, failure(Verdict::compile_error, "it is empty"), 0};
+  } else if (const auto package = target::decode_package(bytes); !package) {
+    return Artifact{{}, failure(Verdict::compile_error, package.error().to_string()), 0};
   }
   TRY(os::write_file_atomically(library, bytes, 0444));
   return Artifact{library, std::nullopt, 0};

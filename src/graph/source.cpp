@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/source.hpp"
 
-#include <algorithm>
 #include <cctype>
+
+#include "domain/python_source.hpp"
 
 namespace ke {
 namespace {
@@ -115,32 +116,8 @@ class Normaliser {
 
 }  // namespace
 
-namespace {
-
-// In Python, white space, slashes and line ends mean something; comment lines and blank ones don't.
-bool is_python(std::string_view source) {
-  return source.find("\nimport torch") != std::string_view::npos ||
-         source.starts_with("import torch");
-}
-
-std::string without_comment_lines(std::string_view source) {
-  std::string out;
-  while (!source.empty()) {
-    const size_t end = std::min(source.find('\n'), source.size());
-    std::string_view line = source.substr(0, end);
-    source.remove_prefix(std::min(end + 1, source.size()));
-    while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
-    const size_t text = line.find_first_not_of(" \t");
-    if (text == std::string_view::npos || line[text] == '#') continue;
-    out.append(line).append(1, '\n');
-  }
-  return out;
-}
-
-}  // namespace
-
 std::string normalise_source(std::string_view source) {
-  return is_python(source) ? without_comment_lines(source) : Normaliser(source).run();
+  return is_python(source) ? normalise_python(source) : Normaliser(source).run();
 }
 
 Digest normalised_digest(std::string_view source) { return digest_of(normalise_source(source)); }

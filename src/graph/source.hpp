@@ -12,7 +12,8 @@
 namespace ke {
 
 // C-like sources: comments are dropped (`// ke:flags …` lines stay), runs of blanks become one, and
-// preprocessor lines keep their line. Text in quotes is kept as it is. Linear time.
+// preprocessor lines keep their line. Text in quotes is kept as it is. Linear time. Modules in
+// Python: domain/python_source.hpp.
 std::string normalise_source(std::string_view source);
 
 Digest normalised_digest(std::string_view source);

@@ -34,8 +34,8 @@ constexpr bool is_library_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kGood) == std::string_view::npos;
 }
 
-// What a build gives: a library that exports ke_launch, or code for a device with its launch plan
-// (device_package.hpp), or a Python module with ModelNew.
+// What a build gives: a library that exports ke_launch, code for a device with its launch plan
+// (device_package.hpp), or the source of a Python module that defines ModelNew.
 enum class ArtifactKind : uint8_t { shared_library, device_package, python_module };
 
 struct BuildRecipe {

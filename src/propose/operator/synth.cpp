@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The proposer `synth`: works on plans (DESIGN section 5) and has the target print them. Needs no
-// model; needs a lowered program.
+// model; needs a lowered program, or a target that prints whole models from the graph.
 #include "propose/synth/genome.hpp"
+#include "propose/synth/whole_model.hpp"
 
 namespace ke {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 class Synth final : public Proposer {
  public:
   Result<std::optional<Proposal>> propose(const ProposalContext& context, Rng& rng) const override {
+    if (const auto* printer = dynamic_cast<const ModelPrinter*>(&context.target)) {
+      return synth::whole_model(context, *printer, rng);
+    }
     if (context.programs.empty()) return std::optional<Proposal>();
     switch (context.kind) {
       case NodeKind::draft:

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "embedded/ke_device_header.hpp"
+#include "target/python_prefixes.hpp"
 
 namespace ke::cuda {
 namespace {
@@ -84,24 +85,6 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<fs::path> python_prefixes() {
-  std::vector<fs::path> prefixes;
-  const std::string python = from_environment("KE_PYTHON");
-  if (!python.empty()) prefixes.push_back(fs::path(python).parent_path().parent_path());
-  const std::string active = from_environment("VIRTUAL_ENV");
-  if (!active.empty()) prefixes.emplace_back(active);
-  std::error_code error;
-  prefixes.push_back(fs::current_path(error) / ".venv");
-  std::string path = from_environment("PATH");
-  while (!path.empty()) {
-    const size_t end = std::min(path.find(':'), path.size());
-    const fs::path folder = path.substr(0, end);
-    path.erase(0, end + 1);
-    if (fs::exists(folder / "python3", error)) prefixes.push_back(folder.parent_path());
-  }
-  return prefixes;
-}
-
 }  // namespace
 
 Result<fs::path> find_nvrtc() {
@@ -112,7 +95,7 @@ Result<fs::path> find_nvrtc() {
     return Error{Errc::unavailable,
                  fmt::format("KE_NVRTC names {}, which is no file; name libnvrtc.so there", named)};
   }
-  for (const fs::path& prefix : python_prefixes()) {
+  for (const fs::path& prefix : target::python_prefixes()) {
     if (auto found = in_environment(prefix)) return fs::absolute(*found, error);
   }
   std::vector<fs::path> folders = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};

@@ -10,8 +10,8 @@
 #include "embedded/ke_device_header.hpp"
 #include "target/cuda/compile.hpp"
 #include "target/cuda/decisions.hpp"
-#include "target/cuda/driver.hpp"
 #include "target/cuda/skeleton.hpp"
+#include "target/nvidia_gpu.hpp"
 
 namespace ke {
 namespace {
@@ -81,7 +81,7 @@ class CudaTarget final : public Target {
 
   Result<BuildRecipe> recipe(std::string_view source) const override {
     const std::filesystem::path nvrtc = TRY(cuda::find_nvrtc());
-    const auto gpu = cuda::find_gpu();
+    const auto gpu = target::find_gpu();
     const std::string architecture = gpu ? gpu->architecture() : std::string(kDefaultArchitecture);
     BuildRecipe recipe{
         {"{self}", kCompileCommand, "cuda", "--nvrtc", nvrtc.string(), "--arch", architecture},
@@ -175,7 +175,7 @@ class CudaTarget final : public Target {
 std::unique_ptr<Target> make_cuda() { return std::make_unique<CudaTarget>(); }
 
 Result<std::string> cuda_device() {
-  const cuda::Gpu gpu = TRY(cuda::find_gpu());
+  const target::Gpu gpu = TRY(target::find_gpu());
   return fmt::format("{}, driver {}", gpu.name, gpu.driver);
 }
 

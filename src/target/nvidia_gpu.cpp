@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/cuda/driver.hpp"
+#include "target/nvidia_gpu.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <memory>
 
-namespace ke::cuda {
+namespace ke::target {
 namespace {
 
 using Handle = void*;  // nvmlDevice_t
@@ -85,4 +85,4 @@ Result<Gpu> find_gpu() {
   return gpu;
 }
 
-}  // namespace ke::cuda
+}  // namespace ke::target

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 
-namespace ke::cuda {
+namespace ke::target {
 
 struct Gpu {
   std::string name;                  // "NVIDIA H200"
@@ -20,4 +20,4 @@ struct Gpu {
 // The first GPU. Errc::unavailable, in a sentence, when there is no driver or no device.
 Result<Gpu> find_gpu();
 
-}  // namespace ke::cuda
+}  // namespace ke::target

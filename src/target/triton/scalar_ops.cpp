@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/triton/scalar_ops.hpp"
+
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+
+namespace ke::triton {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::UnaryOp;
+
+// Division of integers rounds towards zero on a device and down in the interpreter: these take
+// what both agree on.
+const std::string_view kHelpers = R"(
+@triton.jit
+def largest(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def smallest(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def product(a, b):
+    return a * b
+
+
+@triton.jit
+def divided_down(a, b):
+    quotient = a // b
+    rest = a - quotient * b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+
+
+@triton.jit
+def divided_to_zero(a, b):
+    quotient = tl.abs(a) // tl.abs(b)
+    return tl.where((a < 0) != (b < 0), -quotient, quotient)
+
+)";
+
+std::string unary_text(UnaryOp op, DType dtype, const std::string& a) {
+  const bool floating = ir::is_floating(dtype);
+  const auto library = [&] { return fmt::format("libdevice.{}({})", enum_name(op), a); };
+  switch (op) {
+    case UnaryOp::neg:
+      return fmt::format("(-{})", a);
+    case UnaryOp::abs:
+      return fmt::format("tl.abs({})", a);
+    case UnaryOp::sqrt:
+      return fmt::format("tl.sqrt{}({})", dtype == DType::float64 ? "" : "_rn", a);
+    case UnaryOp::exp:
+    case UnaryOp::exp2:
+    case UnaryOp::expm1:
+    case UnaryOp::log:
+    case UnaryOp::log2:
+    case UnaryOp::log10:
+    case UnaryOp::log1p:
+    case UnaryOp::rsqrt:
+    case UnaryOp::sin:
+    case UnaryOp::cos:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan:
+    case UnaryOp::sinh:
+    case UnaryOp::cosh:
+    case UnaryOp::tanh:
+    case UnaryOp::asinh:
+    case UnaryOp::acosh:
+    case UnaryOp::atanh:
+    case UnaryOp::erf:
+      return library();
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+      return floating ? fmt::format("tl.{}({})", enum_name(op), a) : a;
+    case UnaryOp::trunc:
+      return floating ? library() : a;
+    case UnaryOp::round:
+      return floating ? fmt::format("libdevice.rint({})", a) : a;
+    case UnaryOp::sign:
+      if (floating) {
+        return fmt::format("tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, {0}))", a);
+      }
+      return fmt::format("tl.where({0} > 0, 1, tl.where({0} < 0, -1, 0)).to({0}.dtype)", a);
+    case UnaryOp::logical_not:
+      return fmt::format("({} == 0)", a);
+    case UnaryOp::bit_not:
+      return dtype == DType::boolean ? fmt::format("({} == 0)", a) : fmt::format("(~{})", a);
+    case UnaryOp::is_nan:
+      return fmt::format("({0} != {0})", a);
+    case UnaryOp::is_inf:
+      return fmt::format("(tl.abs({}) == float('inf'))", a);
+  }
+  KE_ASSERT(false);
+}
+
+std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const std::string& b,
+                        bool plain) {
+  const bool floating = ir::is_floating(dtype);
+  const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", a, sign, b); };
+  const auto call = [&](std::string_view function) {
+    return fmt::format("{}({}, {})", function, a, b);
+  };
+  switch (op) {
+    case BinaryOp::add:
+      return infix("+");
+    case BinaryOp::sub:
+      return infix("-");
+    case BinaryOp::mul:
+      return infix("*");
+    case BinaryOp::div:
+      if (!floating) return plain ? infix("//") : call("divided_to_zero");
+      return dtype == DType::float64 ? infix("/") : call("tl.div_rn");
+    case BinaryOp::floor_div:
+      if (floating) return "";
+      return plain ? infix("//") : call("divided_down");
+    case BinaryOp::mod:
+      if (floating) return "";
+      return plain ? infix("%") : fmt::format("({0} - divided_down({0}, {1}) * {1})", a, b);
+    case BinaryOp::fmod:
+      if (floating) return call("libdevice.fmod");
+      return fmt::format("({0} - divided_to_zero({0}, {1}) * {1})", a, b);
+    case BinaryOp::pow:
+      return floating ? call("libdevice.pow") : "";
+    case BinaryOp::maximum:
+      return floating ? call("largest") : call("tl.maximum");
+    case BinaryOp::minimum:
+      return floating ? call("smallest") : call("tl.minimum");
+    case BinaryOp::atan2:
+      return call("libdevice.atan2");
+    case BinaryOp::copysign:
+      return call("libdevice.copysign");
+    case BinaryOp::eq:
+      return infix("==");
+    case BinaryOp::ne:
+      return infix("!=");
+    case BinaryOp::lt:
+      return infix("<");
+    case BinaryOp::le:
+      return infix("<=");
+    case BinaryOp::gt:
+      return infix(">");
+    case BinaryOp::ge:
+      return infix(">=");
+    case BinaryOp::logical_and:
+      return fmt::format("(({} != 0) & ({} != 0))", a, b);
+    case BinaryOp::logical_or:
+      return fmt::format("(({} != 0) | ({} != 0))", a, b);
+    case BinaryOp::logical_xor:
+      return fmt::format("(({} != 0) ^ ({} != 0))", a, b);
+    case BinaryOp::bit_and:
+      return infix("&");
+    case BinaryOp::bit_or:
+      return infix("|");
+    case BinaryOp::bit_xor:
+      return infix("^");
+    case BinaryOp::shift_left:
+      return infix("<<");
+    case BinaryOp::shift_right:
+      return infix(">>");
+  }
+  KE_ASSERT(false);
+}
+
+}  // namespace ke::triton
