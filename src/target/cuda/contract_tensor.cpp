@@ -19,7 +19,7 @@ using target::round_up;
 
 constexpr int64_t kScratchMax = int64_t{8} << 30;
 constexpr int64_t kExtentPartsMax = 16, kExtentDepthMax = 512;
-constexpr int64_t kScratchAlignment = 1024;
+constexpr int64_t kTileAlignment = 1024;
 // Sums that wait to be stored, with a pitch that keeps banks apart (contract_tensor_print.cpp).
 constexpr int64_t kSumsBytes = kTileRows * 136 * 4;
 
@@ -113,7 +113,7 @@ TensorPlan tensor_plan(const ir::Program& program, const ContractShape& shape, i
   plan.operands = {packed(program, shape, shape.a, true), packed(program, shape, shape.b, false)};
   const auto take = [&](int64_t bytes) {
     const int64_t at = plan.scratch_bytes;
-    plan.scratch_bytes += round_up(bytes, kScratchAlignment);
+    plan.scratch_bytes += round_up(bytes, kTileAlignment);
     return at;
   };
   for (PackedOperand& operand : plan.operands) {
