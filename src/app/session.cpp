@@ -160,7 +160,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   if (on_device) asked.device = kDeviceName;
   session->oracles_ = TRY(start_oracles(asked));
   if (on_device) {
-    const DeviceFacts facts = TRY(session->oracles_.front()->device_slots()->facts());
+    const DeviceFacts facts = TRY(session->oracles_.front()->device_bench()->facts());
     session->machine_ = device_profile(facts);
     session->device_bytes_ = facts.memory_bytes;
   }
@@ -207,8 +207,9 @@ Result<std::unique_ptr<Evaluator>> Session::make_judge(Workspace& workspace) {
   std::vector<ShapeCase> cases;
   for (const auto& oracle : oracles_) {
     const EvaluatorOptions options = TRY(evaluator_options(workspace, *oracle));
-    auto judge = TRY(oracle->device_slots() != nullptr ? device_judge(options, device_bytes_, workspace)
-                                                       : make_evaluator(options));
+    auto judge = TRY(oracle->device_slots() != nullptr
+                         ? device_judge(options, device_bytes_, workspace)
+                         : make_evaluator(options));
     if (oracles_.size() == 1) return judge;
     cases.push_back({std::move(judge), oracle.get()});
   }

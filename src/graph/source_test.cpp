@@ -30,9 +30,10 @@ TEST(NormaliseSource, ComparesKernelsNotText) {
       {"a directive ends with its line", "#define N 4\nint a;", "#define N 4 int a;", false},
       {"directives continue", "#define N \\\n 4\nint a;", "#define N 4\nint a;", true},
       {"a blank makes a macro an object", "#define F (x)\n", "#define F(x)\n", false},
-      {"in Python, // divides", "import torch\na = b // c", "import torch\na = b // d", false},
-      {"and blanks begin a line", "import torch\nif a:\n  b", "import torch\nif a:\nb", false},
-      {"its comment lines do not count", "import torch\n# x\na = 1 \n", "import torch\na = 1", true},
+      {"in Python, // divides", "class ModelNew:\n a = b // c", "class ModelNew:\n a = b // d", false},
+      {"and blanks begin a line", "class ModelNew:\n  b", "class ModelNew:\nb", false},
+      {"its comment lines do not count", "class ModelNew:\n # x\n a = 1 \n", "class ModelNew:\n a = 1",
+       true},
       {"a commented blank separates", "int/**/a;", "int a;", true},
   };
   for (const Case& one : cases) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceSlots over the connections of an oracle's process. The requests are described in
-// py/kernelevolve/device_slots.py.
+// DeviceSlots and DeviceBench over the connections of an oracle's process. The requests are described
+// in py/kernelevolve/device_requests.py.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace ke::oracle {
 
-class ConnectedSlots final : public DeviceSlots {
+class ConnectedSlots final : public DeviceSlots, public DeviceBench {
  public:
   // What the rest of the oracle does for it; all of it outlives this object.
   struct Parts {

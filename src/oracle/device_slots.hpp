@@ -71,6 +71,13 @@ class DeviceSlots {
   virtual Result<SlotComparison> compare(int64_t slot) = 0;
   // Whether the outputs of two slots are bit for bit the same, one entry an output.
   virtual Result<std::vector<bool>> same(int64_t a, int64_t b) = 0;
+};
+
+// What the same oracle runs and knows of its device.
+class DeviceBench {
+ public:
+  virtual ~DeviceBench() = default;
+
   // As Oracle::ring. Errc::unavailable when a graph cannot be captured.
   virtual Result<Rung> ring(BaselineKind kind, BaselineMode mode,
                             const std::vector<int64_t>& slots) = 0;

@@ -56,7 +56,6 @@ class ProcessOracle final : public Oracle {
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
   void set_running(bool running) override;
   void freeze(bool frozen) override;
-  DeviceSlots* device_slots() override { return slots_ ? &*slots_ : nullptr; }
 
  private:
   void connect_slots();
@@ -81,7 +80,7 @@ class ProcessOracle final : public Oracle {
   std::recursive_mutex calls_;
   bool paused_ = false;
   bool frozen_ = false;  // paused for others
-  std::optional<oracle::ConnectedSlots> slots_;  // of an oracle on a device
+  std::optional<oracle::ConnectedSlots> connected_;  // of an oracle on a device
 };
 
 void ProcessOracle::connect_slots() {
@@ -95,7 +94,8 @@ void ProcessOracle::connect_slots() {
   parts.compile_failed = [this] { compile_state_ = BaselineState::failed; };
   parts.hold_compile = [this](bool held) { return hold_compile(held); };
   parts.lose_float64 = [this] { problem_.float64_truth = false; };
-  slots_.emplace(std::move(parts));
+  connected_.emplace(std::move(parts));
+  offer(&*connected_, &*connected_);
 }
 
 Result<void> ProcessOracle::request_load() {

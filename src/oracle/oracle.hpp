@@ -57,6 +57,7 @@ struct InputSet {
 
 enum class BaselineState : uint8_t { absent, building, ready, failed };
 
+class DeviceBench;
 class DeviceSlots;
 
 class Oracle {
@@ -80,13 +81,24 @@ class Oracle {
   void resume() { set_running(true); }
   virtual void set_running(bool running) = 0;
 
-  // What an oracle whose tensors lie on a device does instead of make_set(), release() and ring();
-  // null for one on the processor, the oracle's otherwise.
-  virtual DeviceSlots* device_slots() { return nullptr; }
+  // What an oracle whose tensors lie on a device does instead of make_set() and release(), and
+  // instead of ring(); null for one on the processor, the oracle's otherwise.
+  DeviceSlots* device_slots() const { return slots_; }
+  DeviceBench* device_bench() const { return bench_; }
 
   // While frozen it stands still whatever pause() and resume() say; calls wait. For others who
   // measure on this machine. Any thread may call it at any time.
   virtual void freeze(bool frozen) { (void)frozen; }
+
+ protected:
+  void offer(DeviceSlots* slots, DeviceBench* bench) {
+    slots_ = slots;
+    bench_ = bench;
+  }
+
+ private:
+  DeviceSlots* slots_ = nullptr;
+  DeviceBench* bench_ = nullptr;
 };
 
 namespace oracle {

@@ -84,7 +84,7 @@ std::vector<std::string> python_environment(const fs::path& cache_dir, const std
   // The room has no /etc/passwd, and PyTorch asks who the user is.
   environment.push_back("USER=kernelevolve");
   environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + (cache_dir / "inductor").string());
-  environment.push_back("TRITON_CACHE_DIR=" + (cache_dir / "triton").string());
+  environment.push_back("TRITON_CACHE_DIR=" + (cache_dir / "kernels").string());
   environment.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // compilers stay in one process group
   // Inductor would keep its precompiled header in /tmp, which is each oracle's own: 15 s of
   // compiling and 150 MB an oracle, to save 4 s a kernel.

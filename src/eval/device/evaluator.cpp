@@ -141,7 +141,7 @@ class DeviceJudge final : public Evaluator {
 
  private:
   const Problem& problem() const { return options_.oracle->problem(); }
-  DeviceSlots& slots() { return *options_.oracle->device_slots(); }
+  DeviceBench& bench() const { return *options_.oracle->device_bench(); }
 
   Result<void> refresh_baselines(const JudgeOptions& options);
   Nanoseconds call_max(const JudgeOptions& options) const;
@@ -258,10 +258,11 @@ Result<void> DeviceJudge::judge_loaded(const JudgeOptions& options, Evaluation& 
 Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& options,
                                                        Evaluation& evaluation) {
   const TimingLock::Held held = lock_->hold();
-  TRY(slots().hold_background(true));
+  TRY(bench().hold_background(true));
   const DeviceTimingOptions timing{.sets = &sets_,
                                    .baselines = &baselines_,
                                    .baseline_oracle = &baseline_oracle_,
+                                   .bench = &bench(),
                                    .problem = &problem(),
                                    .by = by_,
                                    .clock = options_.clock,
@@ -270,7 +271,7 @@ Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& optio
                                    .judge = options,
                                    .call_max = call_max(options)};
   const DeviceTimingResult timed = TRY(time_on_device(runner_, timing, rng_));
-  TRY(slots().hold_background(false));
+  TRY(bench().hold_background(false));
   if (timed.failure) return timed.failure;
   evaluation.measurement = timed.measurement;
   evaluation.stopped_early = timed.stopped_early;

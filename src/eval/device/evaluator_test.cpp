@@ -80,7 +80,8 @@ def get_init_inputs():
 // The line that launches it and what a body sees. Scratch memory is all that outlasts a launch.
 std::string kernel(const std::string& body) {
   return "// ke:scratch 1048576\n"
-         "// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, scratch+0, n)\n" +
+         "// ke:launch run grid=(ceil_div(n, 256)) block=(256) "
+         "args=(in0, in1, out0, scratch+0, n)\n" +
          *os::read_file(KE_SOURCE_DIR "/tests/device/fake_kernel.h", 1 << 16) +
          "\nKE_FAKE(run, 8, 8, 8, 8, 8) {\n"
          "  (void)grid, (void)block, (void)shared;\n"

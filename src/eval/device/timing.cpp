@@ -78,8 +78,8 @@ class DeviceTiming {
     const Outcome outcome = TRY(runner_.run(order, {.mode = mode}, options_.call_max));
     const int64_t wall = (options_.clock->now() - start).count();
     if (const LaunchFailure* failure = failure_of(outcome)) {
-      result_.failure =
-          TRY(explain(runner_, sets_, *failure, order.empty() ? 0 : order.front(), options_.call_max));
+      const int slot = order.empty() ? 0 : order.front();
+      result_.failure = TRY(explain(runner_, sets_, *failure, slot, options_.call_max));
       return int64_t{0};
     }
     if (options_.by == BatchClock::judge) return std::max<int64_t>(1, wall - empty_ns_);
@@ -240,14 +240,13 @@ class DeviceTiming {
   Result<void> sample_graphs() {
     // By the device's events alone: a candidate that captures for itself has nothing to capture.
     if (screening() || options_.by == BatchClock::judge) return {};
-    DeviceSlots& slots = sets_.oracle();
     std::vector<int64_t> ours, theirs;
     for (int pair = 0; pair < kGraphPairs; ++pair) {
       const std::vector<int> order = next_order(plan_.calls);
       const int64_t taken = TRY(candidate_batch(order, LaunchMode::graph));
       if (result_.failure) return {};
       const std::vector<int64_t> ids = ids_of(order);
-      const Result<Rung> rung = slots.ring(BaselineKind::eager, BaselineMode::graph, ids);
+      const Result<Rung> rung = options_.bench->ring(BaselineKind::eager, BaselineMode::graph, ids);
       if (!rung) return {};  // a model that cannot be captured has no such figure
       if (pair == 0) continue;  // it captured
       ours.push_back(taken / plan_.calls);
@@ -279,7 +278,7 @@ Result<InputSet> DeviceBaselineOracle::make_set(const SetRequest& /*request*/) {
 
 Result<Nanoseconds> DeviceBaselineOracle::ring(BaselineKind kind,
                                                const std::vector<int64_t>& slots) {
-  const Rung rung = TRY(oracle_.device_slots()->ring(kind, BaselineMode::plain, slots));
+  const Rung rung = TRY(oracle_.device_bench()->ring(kind, BaselineMode::plain, slots));
   return clock_ == BatchClock::device ? Nanoseconds(rung.device_ns) : rung.wall;
 }
 

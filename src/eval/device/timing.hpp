@@ -43,6 +43,7 @@ struct DeviceTimingOptions {
   DeviceSets* sets = nullptr;
   Baselines* baselines = nullptr;
   Oracle* baseline_oracle = nullptr;  // a DeviceBaselineOracle, which `baselines` refers to as well
+  DeviceBench* bench = nullptr;
   const Problem* problem = nullptr;
   BatchClock by = BatchClock::device;
   os::Clock* clock = nullptr;
