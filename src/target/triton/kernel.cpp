@@ -180,8 +180,13 @@ class KernelPrinter {
       for (const TensorId id : ir_loads(stage)) {
         if (whole.contains(id)) return refuse("a stage reads what another one of its kernel wrote");
       }
+      for (const FusedStage& earlier : kernel_.stages) {
+        if (&earlier == &stage) break;
+        if (reads_elsewhere(stage, earlier))
+          return refuse("it reads at another point than it wrote");
+      }
       const bool row_value = stage.reduce != ReduceOp::none || stage.inner.empty();
-      if (!row_value || kernel_.skeleton == ir::Skeleton::map) whole.insert(stage.output);
+      if (!row_value) whole.insert(stage.output);
       if (stage.reduce == ReduceOp::argmax || stage.reduce == ReduceOp::argmin) {
         return refuse("positions of extremes are the library's");
       }
@@ -193,12 +198,28 @@ class KernelPrinter {
     return {};
   }
 
+  static bool reads_elsewhere(const FusedStage& stage, const FusedStage& earlier) {
+    bool found = false;
+    ir::walk(stage.body, [&](const ir::Expr& expr) {
+      if (expr.kind != ir::Expr::Kind::load || expr.tensor != earlier.output) return;
+      const auto alike = [](const ir::ExprPtr& a, const ir::ExprPtr& b) {
+        return ir::same(*a, *b);
+      };
+      found = found || !std::ranges::equal(expr.operands, earlier.store, alike);
+    });
+    return found;
+  }
+
   static std::set<TensorId> ir_loads(const FusedStage& stage) {
     std::set<TensorId> found;
     ir::walk(stage.body, [&](const ir::Expr& expr) {
       if (expr.kind == ir::Expr::Kind::load) found.insert(expr.tensor);
     });
     return found;
+  }
+
+  bool is_written(TensorId id) const {
+    return std::find(kernel_.writes.begin(), kernel_.writes.end(), id) != kernel_.writes.end();
   }
 
   // Variables of the axes from one flat index over them.
@@ -231,11 +252,20 @@ class KernelPrinter {
     scalars_.line(fmt::format("index = {} + tl.arange(0, BLOCK)", start_of("BLOCK")));
     const bool whole = total % block_ == 0;
     if (!whole) scalars_.line(fmt::format("mask = index < {}", total));
-    const Tile tile{{whole ? "" : "mask"}, "tl.zeros([BLOCK], tl.int32)"};
+    const Tile tile{{whole ? "" : "mask"}, {"tl.zeros([BLOCK], tl.int32)"}};
     scalars_.set_axes({}, tile);
     scalars_.set_axes(unflattened(kernel_.rows, "index", "i", 0), tile);
     for (const FusedStage& stage : kernel_.stages) {
-      scalars_.store(stage.output, stage.store, scalars_.print(stage.body), tile.zeros);
+      std::string value = scalars_.print(stage.body);
+      if (is_written(stage.output)) {
+        scalars_.store(stage.output, stage.store, value, tile.zeros[0]);
+      }
+      const ir::DType dtype = program_.tensor(stage.output).dtype;
+      if (compute_dtype(dtype) != dtype) {
+        value =
+            scalars_.name(fmt::format("tl.cast({}, {}).to(tl.float32)", value, type_text(dtype)));
+      }
+      scalars_.hold(stage.output, value);
     }
     text_.grid = fmt::format("({},)", (total + block_ - 1) / block_);
     text_.schedule = fmt::format("{} elements a program", block_);
@@ -291,9 +321,13 @@ class KernelPrinter {
     return std::ranges::equal(a, b, {}, &Axis::extent, &Axis::extent);
   }
 
+  static std::vector<std::string> zeros() {
+    return {"tl.zeros([ROWS, 1], tl.int32)", "tl.zeros([1, BLOCK], tl.int32)"};
+  }
+
   void use_rows_alone() {
     if (!inner_known_.empty()) return;  // the rows' variables are the first of those there
-    scalars_.set_axes(row_axes_, {{row_mask_, ""}, "tl.zeros([ROWS, 1], tl.int32)"});
+    scalars_.set_axes(row_axes_, {{row_mask_, ""}, zeros()});
   }
 
   void row_value(const FusedStage& stage) {
@@ -321,8 +355,7 @@ class KernelPrinter {
   void finish_row(const FusedStage& stage, const std::string& value, ir::DType from) {
     const std::string name = scalars_.fresh("row_value");
     scalars_.line(fmt::format("{} = {}", name, row_block(stage, value, from)));
-    const auto& writes = kernel_.writes;
-    if (std::find(writes.begin(), writes.end(), stage.output) != writes.end()) {
+    if (is_written(stage.output)) {
       scalars_.store(stage.output, stage.store, name, "tl.zeros([ROWS, 1], tl.int32)");
     }
     scalars_.hold(stage.output, name);
@@ -340,7 +373,7 @@ class KernelPrinter {
     }
     std::vector<AxisBlock> axes = row_axes_;
     for (AxisBlock& block : unflattened(inner, "k", "k", 1)) axes.push_back(std::move(block));
-    scalars_.set_axes(std::move(axes), {{row_mask_, mask}, "tl.zeros([ROWS, BLOCK], tl.int32)"});
+    scalars_.set_axes(std::move(axes), {{row_mask_, mask}, zeros()});
   }
 
   void walk_group(size_t begin, size_t end) {

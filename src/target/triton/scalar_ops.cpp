@@ -31,15 +31,30 @@ def product(a, b):
 
 @triton.jit
 def divided_down(a, b):
-    quotient = a // b
-    rest = a - quotient * b
-    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+    divisor = tl.where(b == 0, 1, b).to(b.dtype)
+    quotient = a // divisor
+    rest = a - quotient * divisor
+    quotient = tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+    return tl.where(b == 0, 0, quotient).to(a.dtype)
 
 
 @triton.jit
 def divided_to_zero(a, b):
-    quotient = tl.abs(a) // tl.abs(b)
-    return tl.where((a < 0) != (b < 0), -quotient, quotient)
+    divisor = tl.where(b == 0, 1, b).to(b.dtype)
+    quotient = a // divisor
+    rest = a - quotient * divisor
+    quotient = tl.where((rest != 0) & ((rest < 0) != (a < 0)), quotient + 1, quotient)
+    return tl.where(b == 0, 0, quotient).to(a.dtype)
+
+
+@triton.jit
+def rest_down(a, b):
+    return tl.where(b == 0, 0, a - divided_down(a, b) * b).to(a.dtype)
+
+
+@triton.jit
+def rest_to_zero(a, b):
+    return tl.where(b == 0, 0, a - divided_to_zero(a, b) * b).to(a.dtype)
 
 )";
 
@@ -84,13 +99,14 @@ std::string unary_text(UnaryOp op, DType dtype, const std::string& a) {
       return floating ? fmt::format("libdevice.rint({})", a) : a;
     case UnaryOp::sign:
       if (floating) {
-        return fmt::format("tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, {0}))", a);
+        return fmt::format("tl.where({0} > 0, 1.0, tl.where({0} < 0, -1.0, 0.0))", a);
       }
       return fmt::format("tl.where({0} > 0, 1, tl.where({0} < 0, -1, 0)).to({0}.dtype)", a);
     case UnaryOp::logical_not:
       return fmt::format("({} == 0)", a);
     case UnaryOp::bit_not:
-      return dtype == DType::boolean ? fmt::format("({} == 0)", a) : fmt::format("(~{})", a);
+      if (dtype == DType::boolean) return fmt::format("({} == 0)", a);
+      return dtype == DType::uint8 ? fmt::format("({} ^ 255)", a) : fmt::format("(~{})", a);
     case UnaryOp::is_nan:
       return fmt::format("({0} != {0})", a);
     case UnaryOp::is_inf:
@@ -121,10 +137,10 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
       return plain ? infix("//") : call("divided_down");
     case BinaryOp::mod:
       if (floating) return "";
-      return plain ? infix("%") : fmt::format("({0} - divided_down({0}, {1}) * {1})", a, b);
+      return plain ? infix("%") : call("rest_down");
     case BinaryOp::fmod:
       if (floating) return call("libdevice.fmod");
-      return fmt::format("({0} - divided_to_zero({0}, {1}) * {1})", a, b);
+      return call("rest_to_zero");
     case BinaryOp::pow:
       return floating ? call("libdevice.pow") : "";
     case BinaryOp::maximum:
@@ -160,9 +176,8 @@ std::string binary_text(BinaryOp op, DType dtype, const std::string& a, const st
     case BinaryOp::bit_xor:
       return infix("^");
     case BinaryOp::shift_left:
-      return infix("<<");
     case BinaryOp::shift_right:
-      return infix(">>");
+      return "";  // by more bits than there are has a meaning that a device's has not
   }
   KE_ASSERT(false);
 }

@@ -129,9 +129,16 @@ std::string ScalarPrinter::make(const ExprPtr& expr, bool as_index) {
     case Kind::binary: {
       const Expr &a = *expr->operands[0], &b = *expr->operands[1];
       const bool plain = a.dtype == DType::int64 && is_not_negative(a) && is_not_negative(b);
-      const std::string left = emit(expr->operands[0], as_index);
-      const std::string text =
-          binary_text(expr->binary, a.dtype, left, emit(expr->operands[1], as_index), plain);
+      std::string sides[2];
+      for (size_t side = 0; side < 2; ++side) {
+        sides[side] = emit(expr->operands[side], as_index);
+        // Functions of ours take blocks alone.
+        const bool bare = expr->operands[side]->kind == Kind::constant;
+        if (bare && !plain && !ir::is_floating(a.dtype)) {
+          sides[side] = fmt::format("tl.full([], {}, {})", sides[side], type_text(a.dtype));
+        }
+      }
+      const std::string text = binary_text(expr->binary, a.dtype, sides[0], sides[1], plain);
       if (text.empty()) {
         why_not_ = fmt::format("{} of {} has no form", enum_name(expr->binary), enum_name(a.dtype));
       }
@@ -173,6 +180,7 @@ std::set<int> ScalarPrinter::dimensions_of(const Expr& expr) const {
   std::set<int> found;
   if (expr.kind == Kind::axis) return {axes_[static_cast<size_t>(expr.axis)].dimension};
   for (const ExprPtr& operand : expr.operands) found.merge(dimensions_of(*operand));
+  if (expr.kind == Kind::load && held_.contains(expr.tensor)) found.insert(0);
   return found;
 }
 
@@ -222,8 +230,11 @@ std::string ScalarPrinter::make_load(const Expr& expr) {
   std::set<int> dimensions = dimensions_of(expr.operands);
   std::string mask;
   if (const std::string guarded = guard(); !guarded.empty()) {
-    at += " + " + tile_.zeros;
-    for (size_t d = 0; d < tile_.masks.size(); ++d) dimensions.insert(static_cast<int>(d));
+    for (const Frame& frame : frames_) {
+      for (const int d : frame.dimensions) {
+        if (dimensions.insert(d).second) at += " + " + tile_.zeros[static_cast<size_t>(d)];
+      }
+    }
     mask = guarded;
   }
   const std::string existing = mask_of(dimensions);
@@ -240,7 +251,8 @@ std::string ScalarPrinter::make_select(const Expr& expr, bool as_index) {
   for (size_t side = 0; side < 2; ++side) {
     frames_.emplace_back();
     if (target::contains_load(*expr.operands[side + 1])) {
-      frames_.back().guard = side == 0 ? condition : fmt::format("({} == 0)", condition);
+      frames_.back().guard = fmt::format("({} {} 0)", condition, side == 0 ? "!=" : "==");
+      frames_.back().dimensions = dimensions_of(*expr.operands[0]);
     }
     sides[side] = emit(expr.operands[side + 1], as_index);
     if (!is_atom_text(sides[side])) sides[side] = named(sides[side], "t");

@@ -23,8 +23,8 @@ struct AxisBlock {
 };
 
 struct Tile {
-  std::vector<std::string> masks;  // one a dimension
-  std::string zeros;               // a block of zeros of the whole tile's shape
+  std::vector<std::string> masks;  // one a dimension; empty where all elements exist
+  std::vector<std::string> zeros;  // one a dimension: a block that extends along it alone
 };
 
 class ScalarPrinter {
@@ -44,6 +44,7 @@ class ScalarPrinter {
              const std::string& zeros);
   void line(const std::string& text);
   std::string fresh(std::string_view stem);
+  std::string name(const std::string& text) { return named(text, "t"); }
   // The mask of the tile's dimensions that occur; empty when none does.
   std::string mask_of(const std::set<int>& dimensions) const;
 
@@ -52,7 +53,8 @@ class ScalarPrinter {
  private:
   struct Frame {
     std::map<const ir::Expr*, std::string> known;
-    std::string guard;
+    std::string guard;  // a condition, and the dimensions that it extends along
+    std::set<int> dimensions;
   };
 
   std::string emit(const ir::ExprPtr& expr, bool as_index);
