@@ -58,6 +58,7 @@ struct Problem {
   std::string libraries;           // the sidecar's library policy; empty: the run's
   std::optional<Determinism> determinism;  // the sidecar's; absent: the run's
   std::vector<std::string> flags;  // "random", "foldable"… as found while loading
+  std::vector<std::string> mutated;  // inputs that forward() writes; not part of the JSON form
   std::vector<Draw> draws;         // one an input of the kind `random`, in order
   int32_t shape_case = 0;          // which of case_count; 0: the shapes of get_inputs()
   int32_t case_count = 1;

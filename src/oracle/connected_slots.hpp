@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceSlots and DeviceBench over the connections of an oracle's process. The requests are described
-// in py/kernelevolve/device_requests.py.
+// DeviceSlots and DeviceBench over the connections of an oracle's process. The requests are
+// described in py/kernelevolve/device_requests.py.
 #pragma once
 
 #include <functional>

@@ -125,6 +125,7 @@ Result<void> ProcessOracle::finish_load(Digest digest) {
   problem_.digest = digest;
   problem_.shape_case = options_.shape_case;
   mutated_ = std::move(description.mutated);
+  problem_.mutated = mutated_;
   reassigned_ = std::move(description.reassigned);
   return {};
 }

@@ -70,7 +70,12 @@ Result<Runnable> read_package(const std::string& path, const Problem& problem) {
 // What py/kernelevolve/model_runner.py must know of the problem.
 std::string describe_for_module(const Problem& problem) {
   Json inputs = Json::array(), outputs = Json::array();
-  for (const TensorSpec& spec : problem.inputs) inputs.push_back(encode(spec));
+  for (const TensorSpec& spec : problem.inputs) {
+    inputs.push_back(encode(spec));
+    if (std::ranges::find(problem.mutated, spec.name) != problem.mutated.end()) {
+      inputs.back()["mutated"] = true;  // the module may write to a copy of its own
+    }
+  }
   for (const TensorSpec& spec : problem.outputs) {
     outputs.push_back(Json{{"dtype", enum_name(spec.dtype)}, {"shape", spec.shape}});
   }

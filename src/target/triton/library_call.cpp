@@ -107,7 +107,7 @@ class Printer {
     if (name == "device") return context_.device;
     if (name == "layout" || name == "memory_format") return "torch." + text;
     if (const auto dtype = parse_enum<ir::DType>(text)) return dtype_text(*dtype);
-    return quoted(text);
+    return python_string(text);
   }
 
   std::string text_of(const Arg& arg, std::string_view name) const {

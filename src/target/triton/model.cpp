@@ -180,7 +180,7 @@ class ModulePrinter {
       fixed += fmt::format("{}{}", fixed.empty() ? "" : ", ", bool_text(state));
       if (!state) continue;
       body += fmt::format("    declare(self, {}, torch.empty({}, dtype={}), '{}'),\n",
-                          quoted(spec.name), tuple_text(spec.shape), dtype_text(spec.dtype),
+                          python_string(spec.name), tuple_text(spec.shape), dtype_text(spec.dtype),
                           enum_name(spec.kind));
     }
     body += "]\n" + constants;
@@ -199,7 +199,7 @@ class ModulePrinter {
       }
       text += fmt::format(
           "self.register_buffer({}, torch.tensor([{}], dtype={}).reshape({}), persistent=False)\n",
-          quoted(one.name), joined(values), dtype_text(one.value->dtype),
+          python_string(one.name), joined(values), dtype_text(one.value->dtype),
           tuple_text(one.value->shape));
     }
     return text;

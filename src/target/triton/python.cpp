@@ -51,7 +51,7 @@ std::string float_text(double value) {
 
 std::string bool_text(bool value) { return value ? "True" : "False"; }
 
-std::string quoted(std::string_view text) {
+std::string python_string(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c >= ' ' && c <= '~' && c != '\'' && c != '\\') {

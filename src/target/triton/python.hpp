@@ -24,7 +24,7 @@ class Names {
 
 std::string float_text(double value);  // "1.5", "float('inf')"
 std::string bool_text(bool value);
-std::string quoted(std::string_view text);
+std::string python_string(std::string_view text);
 std::string dtype_text(ir::DType dtype);                     // "torch.float32"
 std::string list_text(const std::vector<int64_t>& values);   // "[1, 2]"
 std::string tuple_text(const std::vector<int64_t>& values);  // "(1,)"
