@@ -145,9 +145,10 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   TRY(session->target_->toolchain());  // no compiler: say so before PyTorch is started
   const std::string python = TRY(find_python());
   const int32_t threads = options.threads > 0 ? options.threads : available_threads();
-  // Seconds of work on all processors, in which nobody else can measure anything.
-  std::optional<os::FileLock> turn = TRY(os::FileLock::lock(device_lock_path()));
   const bool on_device = info->device != nullptr;
+  // Seconds of work on all processors, in which nobody else can measure anything there.
+  std::optional<os::FileLock> turn;
+  if (!on_device) turn = TRY(os::FileLock::lock(device_lock_path()));
   if (on_device) {
     session->machine_.threads = threads;  // PyTorch's; the rest is known once it has been asked
   } else {

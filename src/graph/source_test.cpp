@@ -33,8 +33,8 @@ TEST(NormaliseSource, ComparesKernelsNotText) {
       {"in Python, // divides", "class ModelNew:\n a = b // c", "class ModelNew:\n a = b // d",
        false},
       {"and blanks begin a line", "class ModelNew:\n  b", "class ModelNew:\nb", false},
-      {"its comment lines do not count", "class ModelNew:\n # x\n a = 1 \n", "class ModelNew:\n a = 1",
-       true},
+      {"its comment lines do not count", "class ModelNew:\n # x\n a = 1 \n",
+       "class ModelNew:\n a = 1", true},
       {"a commented blank separates", "int/**/a;", "int a;", true},
   };
   for (const Case& one : cases) {

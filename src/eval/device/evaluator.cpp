@@ -302,8 +302,8 @@ Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOp
   const EvaluatorOptions& judge = options.judge;
   KE_ASSERT(judge.oracle && judge.oracle->device_slots() && judge.target && judge.clock &&
             !options.launcher_command.empty());
-  auto lock = std::make_unique<TimingLock>(
-      judge.device_lock, [oracle = judge.oracle](bool judging) { oracle->freeze(judging); });
+  // Turns keep others off the device; their work on the processor need not stop meanwhile.
+  auto lock = std::make_unique<TimingLock>(judge.device_lock);
   Builder builder = TRY(Builder::create({judge.target, judge.limits, judge.libraries,
                                          judge.artifacts, lock.get(), judge.clock}));
   return device::make_judge(options, std::move(lock), std::move(builder));
