@@ -69,6 +69,7 @@ def warm_up(channel: Channel) -> bool:
     import baseline  # noqa: F401  an oracle cannot import it later: its room does not show it
     import description  # noqa: F401
     import device_requests  # noqa: F401
+    import model_runner  # noqa: F401
     import sets  # noqa: F401
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork
@@ -87,8 +88,6 @@ def warm_up_for_more() -> None:
 def warm_up_for_models() -> None:
     """What candidates of their own kind need: each would import it anew."""
     gc.disable()
-    import model_runner  # noqa: F401
-
     with contextlib.suppress(Exception):  # then a module that wants it will say so
         import triton  # noqa: F401
         import triton.language  # noqa: F401

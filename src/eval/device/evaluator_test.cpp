@@ -18,9 +18,10 @@
 namespace ke {
 namespace {
 
-// A target whose kernels are for the played driver.
+// A target whose kernels are for the played driver, or Python modules.
 class PlayedTarget final : public Target {
  public:
+  explicit PlayedTarget(ArtifactKind kind) : kind_(kind) {}
   std::vector<ScheduleChoice> choices(const ir::Program&, const ir::FusedKernel&,
                                       const MachineProfile&) const override {
     return {};
@@ -34,14 +35,18 @@ class PlayedTarget final : public Target {
     return Error{Errc::unavailable, "nothing is printed for it"};
   }
   Result<BuildRecipe> recipe(std::string_view) const override {
+    const bool module = kind_ == ArtifactKind::python_module;
     BuildRecipe recipe;
-    recipe.command = {"{self}", "build", "{source}", "{output}"};
-    recipe.source_name = "kernel.cpp";
-    recipe.output_name = "kernel.package";
-    recipe.artifact = ArtifactKind::device_package;
+    recipe.command = {"{self}", module ? "copy" : "build", "{source}", "{output}"};
+    recipe.source_name = module ? "kernel.py" : "kernel.cpp";
+    recipe.output_name = "kernel.out";
+    recipe.artifact = kind_;
     return recipe;
   }
   Result<std::string> toolchain() const override { return std::string("played"); }
+
+ private:
+  ArtifactKind kind_;
 };
 
 // Its compiler.
@@ -54,6 +59,10 @@ int build_package(const std::string& source, const std::string& output) {
   package.launch_lines = target::launch_lines_of(*os::read_file(source, 1 << 20));
   package.code = *os::read_file(library, 1 << 24);
   return os::write_file_atomically(output, target::encode_package(package)) ? 0 : 1;
+}
+
+int copy_module(const std::string& source, const std::string& output) {
+  return os::write_file_atomically(output, *os::read_file(source, 1 << 20)) ? 0 : 1;
 }
 
 // y = 3 x + w, with a buffer that forward() changes.
@@ -120,9 +129,13 @@ class DeviceJudging : public OracleTest {
 
   void SetUp() override {
     ASSERT_NE(oracle_, nullptr);
+    evaluator_ = make(package_target_);
+  }
+
+  std::unique_ptr<Evaluator> make(const Target& target) {
     DeviceEvaluatorOptions options;
     options.judge.oracle = oracle_;
-    options.judge.target = &target_;
+    options.judge.target = &target;
     options.judge.clock = &clock_;
     options.judge.artifacts = folder_->path() / "artifacts";
     options.judge.runner_command = {"unused"};
@@ -132,7 +145,10 @@ class DeviceJudging : public OracleTest {
     options.launcher_command = {*os::own_executable(), "launch", KE_FAKE_CUDA};
     options.driver = KE_FAKE_CUDA;
     options.memory_bytes = int64_t{1} << 30;
-    evaluator_ = *make_device_evaluator(options);
+    options.python = python_with_torch();
+    options.cache_dir = cache_->path();
+    options.zygote = zygote_;
+    return std::move(*make_device_evaluator(options));
   }
 
   Evaluation judge(const std::string& source, JudgeOptions options = {}) {
@@ -148,7 +164,8 @@ class DeviceJudging : public OracleTest {
   static inline os::TemporaryDirectory* folder_ = nullptr;
   static inline Oracle* oracle_ = nullptr;
   os::SystemClock clock_;
-  PlayedTarget target_;
+  PlayedTarget package_target_{ArtifactKind::device_package};
+  PlayedTarget module_target_{ArtifactKind::python_module};
   std::unique_ptr<Evaluator> evaluator_;
 };
 
@@ -250,12 +267,76 @@ TEST_F(DeviceJudging, SaysWhatTheCompilerSaid) {
   EXPECT_EQ(evaluation.verdict, Verdict::compile_error);
 }
 
+// --- Python modules ------------------------------------------------------------------------------
+
+// A module whose forward() has this body.
+std::string module_with(const std::string& body) {
+  return "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n"
+         "        super().__init__()\n        self.w = torch.nn.Parameter(torch.empty(500))\n"
+         "        self.register_buffer(\"calls\", torch.zeros(()))\n\n    def forward(self, x):\n" +
+         body;
+}
+
+class ModuleJudging : public DeviceJudging {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(oracle_, nullptr);
+    evaluator_ = make(module_target_);
+  }
+};
+
+TEST_F(ModuleJudging, AcceptsAndMeasuresByItsOwnClock) {
+  const Evaluation evaluation = judge(module_with("        return 3 * x + self.w\n"));
+  ASSERT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail << evaluation.diagnostics;
+  ASSERT_TRUE(evaluation.measurement);
+  EXPECT_GT(evaluation.measurement->time_ns, 0);
+  EXPECT_EQ(evaluation.kernel_class, "library");
+  EXPECT_NE(evaluation.protections.find("net"), std::string::npos) << evaluation.protections;
+  EXPECT_EQ(zygote_->why_not(), "") << "its process was not forked";
+}
+
+TEST_F(ModuleJudging, RejectsByWhatIsWrong) {
+  EXPECT_EQ(judge(module_with("        return 3.001 * x + self.w\n"), unmeasured()).verdict,
+            Verdict::wrong_output);
+  const Evaluation shaped =
+      judge(module_with("        return (3 * x + self.w)[:1]\n"), unmeasured());
+  EXPECT_EQ(shaped.verdict, Verdict::wrong_output);
+  EXPECT_NE(shaped.detail.find("shape"), std::string::npos) << shaped.detail;
+  const Evaluation raised = judge(module_with("        raise ValueError('no')\n"), unmeasured());
+  EXPECT_EQ(raised.verdict, Verdict::crashed);
+  EXPECT_NE(raised.detail.find("ValueError"), std::string::npos) << raised.detail;
+  EXPECT_EQ(judge(module_with("        import os; os._exit(0)\n"), unmeasured()).verdict,
+            Verdict::crashed);
+  EXPECT_EQ(judge(module_with("        while True: pass\n"), unmeasured()).verdict,
+            Verdict::timed_out);
+  EXPECT_EQ(judge("class ModelNew:\n  this is no Python\n", unmeasured()).verdict,
+            Verdict::compile_error);
+}
+
+// The state that forward() writes is its own, and put back.
+TEST_F(ModuleJudging, LetsAModuleWriteWhatTheProblemWrites) {
+  const Evaluation evaluation = judge(
+      module_with("        self.calls += 1\n        return 3 * x + self.w\n"),
+      unmeasured());
+  EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
+}
+
+TEST_F(ModuleJudging, LooksAtCallsThatAreTimed) {
+  const Evaluation evaluation = judge(
+      module_with("        self.seen = getattr(self, 'seen', 0) + 1\n"
+                  "        return 3 * x + (self.w if self.seen < 6 else 0)\n"));
+  EXPECT_EQ(evaluation.verdict, Verdict::wrong_output);
+  EXPECT_NE(evaluation.detail.find("in a call that was timed"), std::string::npos)
+      << evaluation.detail;
+}
+
 }  // namespace
 }  // namespace ke
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "launch") == 0) return ke::launcher::child_main(argv[2]);
   if (argc == 4 && std::strcmp(argv[1], "build") == 0) return ke::build_package(argv[2], argv[3]);
+  if (argc == 4 && std::strcmp(argv[1], "copy") == 0) return ke::copy_module(argv[2], argv[3]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
