@@ -33,7 +33,9 @@ from export import trace, write_graph  # noqa: E402
 from problem import DTYPE_NAMES, normal_strides  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from operations import GENERATORS, Choice  # noqa: E402
+import operations  # noqa: E402
+import windows  # noqa: E402
+from operations import Choice  # noqa: E402
 
 ELEMENTS_MAX = 3000
 GROUP = 16  # functions an export
@@ -41,6 +43,7 @@ PERTURBATION = (
     8  # unit roundoffs that an input may be off, to see how ill-conditioned an element is
 )
 MAGNITUDE_MAX = 1e6
+GENERATORS = operations.GENERATORS + windows.GENERATORS
 ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 ROUNDOFF |= {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 EXTENTS = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37, 64)

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/rng.hpp"
+#include "graph_writer.hpp"
+#include "ir/lower/lower.hpp"
 #include "ir/random_program.hpp"
 
 KE_CONFORMANCE(x86)
@@ -140,6 +142,93 @@ outputs %2
     }
   }
   expect_right(cases);
+}
+
+using testing_support::GraphWriter;
+using testing_support::integer;
+using testing_support::list;
+using Shape = std::vector<int64_t>;
+
+struct ConvolutionCase {
+  const char* name;
+  Shape x, w, y;
+  Shape stride{1}, padding{0};
+  bool transposed = false;
+  int64_t groups = 1;
+  ir::DType dtype = ir::DType::float32;
+};
+
+ir::Graph graph_of(const ConvolutionCase& c) {
+  GraphWriter g;
+  std::vector<ir::Arg> args = {ir::Arg{g.input("x", c.x, c.dtype)},
+                               ir::Arg{g.input("w", c.w, c.dtype)},
+                               ir::Arg{g.input("b", {c.y[1]}, c.dtype)},
+                               list(c.stride),
+                               list(c.padding),
+                               list({1}),
+                               ir::Arg{c.transposed},
+                               list({0}),
+                               integer(c.groups)};
+  const ir::ValueId sum = g.call("aten.convolution.default", std::move(args), c.y, c.dtype);
+  return g.returning({g.call("aten.relu.default", {ir::Arg{sum}}, c.y, c.dtype)});
+}
+
+ir::Graph pool_graph(const char* op, Shape x, const Shape& y, std::vector<ir::Arg> options) {
+  GraphWriter g;
+  options.insert(options.begin(), ir::Arg{g.input("x", std::move(x))});
+  return g.returning({g.call(op, std::move(options), y)});
+}
+
+// Guarded loads inside a contraction or a reduction.
+std::vector<ConformanceCase> window_cases() {
+  std::vector<std::pair<std::string, ir::Graph>> graphs;
+  for (const ConvolutionCase& c : std::initializer_list<ConvolutionCase>{
+           {"halves",
+            {2, 5, 19, 23},
+            {7, 5, 3, 3},
+            {2, 7, 10, 21},
+            {2, 1},
+            {1, 0},
+            false,
+            1,
+            ir::DType::float16},
+           {"groups", {3, 6, 35}, {10, 3, 5}, {3, 10, 35}, {1}, {2}, false, 2},
+           {"a group a channel", {3, 6, 35}, {6, 1, 5}, {3, 6, 35}, {1}, {2}, false, 6},
+           {"transposed", {2, 9, 33}, {9, 6, 4}, {2, 6, 66}, {2}, {1}, true}}) {
+    graphs.emplace_back(c.name, graph_of(c));
+  }
+  graphs.emplace_back("largest", pool_graph("aten.max_pool2d_with_indices.default", {2, 3, 33, 37},
+                                            {2, 3, 17, 19}, {list({3}), list({2}), list({1})}));
+  graphs.emplace_back("mean",
+                      pool_graph("aten.avg_pool1d.default", {4, 70}, {4, 36},
+                                 {list({3}), list({2}), list({1}), ir::Arg{true}, ir::Arg{false}}));
+  std::vector<ConformanceCase> cases;
+  Rng rng(5);
+  for (const auto& [name, graph] : graphs) {
+    const auto program = ir::lower(graph);
+    EXPECT_TRUE(program.has_value()) << name << ": " << program.error().to_string();
+    if (!program) continue;
+    cases.push_back(
+        {name, *program, ir::fuse_greedily(*program), ir::random_inputs(*program, rng)});
+    if (name == "halves") cases.back().relative = 1e-3;  // the last bit of a half
+  }
+  return cases;
+}
+
+TEST(X86Windows, AreRight) {
+  const std::vector<ConformanceCase> cases = window_cases();
+  const auto target = find_target("x86")->make();
+  for (const ConformanceCase& one : cases) {
+    const auto kernels = ir::realize(one.program, one.plan);
+    ASSERT_TRUE(kernels.has_value()) << one.name;
+    EXPECT_TRUE(target->print(one.program, *kernels, {}).has_value()) << one.name;
+  }
+  expect_right(cases);
+  MachineProfile small;  // whose caches hold little, so that contractions are cut into blocks
+  small.l1_bytes = 1 << 10;
+  small.l2_bytes = 4 << 10;
+  small.llc_bytes = 16 << 10;
+  target::expect_conformance(*target, cases, small);
 }
 
 }  // namespace
