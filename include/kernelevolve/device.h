@@ -45,6 +45,13 @@ KE_DEVICE void ke_copy_16(void* to_shared, const void* from) {
   const uint32_t address = (uint32_t)__cvta_generic_to_shared(to_shared);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
 }
+/* Likewise, or 16 bytes of zero. */
+KE_DEVICE void ke_copy_16_if(bool exists, void* to_shared, const void* from) {
+  const uint32_t address = (uint32_t)__cvta_generic_to_shared(to_shared);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+               "r"(exists ? 16 : 0)
+               : "memory");
+}
 KE_DEVICE void ke_copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
 KE_DEVICE void ke_copies_wait() {
@@ -110,6 +117,12 @@ KE_DEVICE void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64
           "r"(ke_shared_address(to_shared)),
       "l"(from), "r"(bytes), "r"(ke_shared_address(barrier))
       : "memory");
+}
+
+/* What this thread has written to shared memory, and ke_copies_wait() has waited for, is there for
+ * tile products of all who meet it in a barrier afterwards. */
+KE_DEVICE void ke_written_for_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* Registers a thread of this warpgroup has from here on. */
@@ -329,11 +342,12 @@ KE_DEVICE ke_extent ke_extent_of(float x) {
   one.least = one.most - 1; /* zero becomes the greatest */
   return one;
 }
-/* The scale of a row, whose greatest magnitude becomes at least 2^14, and what undoes it. */
-KE_DEVICE void ke_scale_row(ke_extent row, float& scale, float& inverse) {
+/* The scale of a row, whose greatest magnitude becomes at least 2^14, and what undoes it; `span`
+ * are the powers of two that its magnitudes may span. */
+KE_DEVICE void ke_scale_row(ke_extent row, float& scale, float& inverse, int span = 32) {
   const int most = (int)(row.most >> 23), least = (int)((row.least + 1) >> 23);
   const bool empty = row.most == 0;
-  const bool none = most < 67 || most > 187 || most - least > 32;
+  const bool none = most < 67 || most > 187 || most - least > span;
   scale = empty ? 1.0f : none ? 0.0f : __uint_as_float((uint32_t)(268 - most) << 23);
   inverse = empty ? 1.0f : none ? 0.0f : __uint_as_float((uint32_t)(most - 14) << 23);
 }
@@ -341,9 +355,10 @@ KE_DEVICE void ke_scale_row(ke_extent row, float& scale, float& inverse) {
 /* Where piece c of a row lies in a tile. */
 KE_DEVICE int ke_tile_place(int row, int piece) { return row * 128 + (piece ^ row % 8) * 16; }
 
-/* Eight neighbours along k to a piece of a tile; the second part lies a tile of 16 KiB further. */
+/* Eight neighbours along k to a piece of a tile; the second part lies a tile of 16 KiB further, or
+ * as far as is said. */
 template <int kParts>
-KE_DEVICE void ke_pack_f16(char* piece, const float* eight, float scale) {
+KE_DEVICE void ke_pack_f16(char* piece, const float* eight, float scale, int64_t further = 16384) {
   alignas(16) uint16_t high[8], low[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -352,7 +367,7 @@ KE_DEVICE void ke_pack_f16(char* piece, const float* eight, float scale) {
     if (kParts == 2) low[i] = ke_bits_f16((x - ke_load_f16(high + i)) * 2048.0f);
   }
   ke_copy<8>((uint16_t*)piece, high);
-  if (kParts == 2) ke_copy<8>((uint16_t*)(piece + 16384), low);
+  if (kParts == 2) ke_copy<8>((uint16_t*)(piece + further), low);
 }
 KE_DEVICE void ke_pack_bf16(char* piece, const float* eight) {
   alignas(16) uint16_t bits[8];

@@ -135,16 +135,25 @@ double tiled_ns(const ContractShape& shape, const FusedKernel& kernel, const Ker
   return std::max(arithmetic, bytes / device.bandwidth * 1e9) + device.launch_ns + combine;
 }
 
+// A convolution may be as inexact as PyTorch's own, which takes TF32 by default; its products may
+// not. Stages that became part of the contraction come before it in its origin.
+int64_t preferred_terms(const FusedKernel& kernel) {
+  const std::string_view origin = kernel.stages.front().origin;
+  return origin.ends_with("aten.convolution.default") ? 1 : 3;
+}
+
 std::vector<ScheduleChoice> choices_for(const Program& program, const ContractShape& shape,
                                         const FusedKernel& kernel, const Device& device) {
   std::vector<ScheduleChoice> choices;
-  if (can_use_tensor_cores(program, shape, device)) {
+  const TensorShape tensor = tensor_shape(program, kernel, shape);
+  if (can_use_tensor_cores(program, tensor, device)) {
     const KernelWork work = work_of(program, kernel);
-    const bool faster = tensor_ns(tensor_plan(program, shape, 3, device), work, device) <
+    const int64_t terms = preferred_terms(kernel);
+    const bool faster = tensor_ns(tensor_plan(program, tensor, terms, device), work, device) <
                         tiled_ns(shape, kernel, work, device);
     choices.push_back({"tensor_core", {0, 1}, faster ? 1 : 0});
     if (target::chosen(kernel, choices, "tensor_core") == 1) {
-      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, 3});
+      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, terms});
       return choices;
     }
   }
@@ -159,24 +168,25 @@ std::vector<ScheduleChoice> choices_of(const Program& program, const FusedKernel
   return shape ? choices_for(program, *shape, kernel, device) : std::vector<ScheduleChoice>();
 }
 
-// The plan on tensor cores where the schedule has one.
-std::optional<TensorPlan> chosen_tensor_plan(const Program& program, const ContractShape& shape,
-                                             const FusedKernel& kernel, const Device& device) {
+// The terms on tensor cores where the schedule wants those.
+std::optional<int64_t> chosen_terms(const Program& program, const ContractShape& shape,
+                                    const FusedKernel& kernel, const Device& device) {
   const std::vector<ScheduleChoice> choices = choices_for(program, shape, kernel, device);
   if (choices.empty() || choices.front().name != "tensor_core" ||
       target::chosen(kernel, choices, "tensor_core") == 0) {
     return std::nullopt;
   }
-  const int64_t terms = choices.size() > 1 ? target::chosen(kernel, choices, "terms") : 1;
-  return tensor_plan(program, shape, terms, device);
+  return choices.size() > 1 ? target::chosen(kernel, choices, "terms") : 1;
 }
 
 double estimate(const Program& program, const FusedKernel& kernel, const Device& device) {
   const auto shape = target::contract_shape(program, kernel);
   const KernelWork work = work_of(program, kernel);
   if (!shape || shape->is_empty()) return kernel_ns(work, 1e6, 1, device);
-  const auto plan = chosen_tensor_plan(program, *shape, kernel, device);
-  return plan ? tensor_ns(*plan, work, device) : tiled_ns(*shape, kernel, work, device);
+  const auto terms = chosen_terms(program, *shape, kernel, device);
+  if (!terms) return tiled_ns(*shape, kernel, work, device);
+  const TensorShape tensor = tensor_shape(program, kernel, *shape);
+  return tensor_ns(tensor_plan(program, tensor, *terms, device), work, device);
 }
 
 Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
@@ -186,8 +196,10 @@ Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
     code.schedule = "Nothing to compute.";
     return code;
   }
-  if (const auto plan = chosen_tensor_plan(context.program, shape, context.kernel, device)) {
-    return print_tensor_kernel(context, shape, *plan);
+  if (const auto terms = chosen_terms(context.program, shape, context.kernel, device)) {
+    const TensorShape tensor = tensor_shape(context.program, context.kernel, shape);
+    const TensorPlan plan = tensor_plan(context.program, tensor, *terms, device);
+    return print_tensor_kernel(context, tensor.shape, plan);
   }
   return print_contract_kernel(context, shape, contract_schedule(shape, context.kernel, device));
 }

@@ -23,17 +23,6 @@ constexpr int64_t kTileAlignment = 1024;
 // Sums that wait to be stored, with a pitch that keeps banks apart (contract_tensor_print.cpp).
 constexpr int64_t kSumsBytes = kTileRows * 136 * 4;
 
-// The 16-bit type that holds every value of an operand, or another type.
-DType half_type(const Expr& value) {
-  if (value.kind == Expr::Kind::cast) return value.operands[0]->dtype;
-  const auto is_zero = [](const Expr& side) {
-    return side.kind == Expr::Kind::constant && side.float_value == 0;
-  };
-  if (value.kind != Expr::Kind::select) return value.dtype;  // padding chooses zero
-  if (is_zero(*value.operands[2])) return half_type(*value.operands[1]);
-  return is_zero(*value.operands[1]) ? half_type(*value.operands[2]) : value.dtype;
-}
-
 // How many neighbours in memory one load meets along an axis: the axis itself, or axis % E.
 int64_t run_along(const ir::Tensor& tensor, const Expr& load, int axis, int64_t extent) {
   int64_t run = 1;
@@ -70,6 +59,14 @@ PackedOperand packed(const ir::Program& program, const ContractShape& shape, con
   return result;
 }
 
+// A gathered operand's extents are found in pieces of every image.
+void divide_images(PackedOperand& operand) {
+  constexpr int64_t kPart = 8192, kParts = 256;
+  const int64_t elements = operand.gather->pixels * operand.gather->channels;
+  operand.extent_depth = round_up(std::max(ceil_div(elements, kParts), kPart), kPackThreads * 8);
+  operand.extent_parts = std::max<int64_t>(1, ceil_div(elements, operand.extent_depth));
+}
+
 // Enough blocks to keep the device busy, few enough parts to join again.
 void divide_extents(PackedOperand& operand, const TensorPlan& plan, int64_t k,
                     const Device& device) {
@@ -88,15 +85,59 @@ bool has_exact_parts(const ContractShape& shape) {
   return (type == DType::float16 || type == DType::bfloat16) && half_type(*shape.b.value) == type;
 }
 
-bool can_use_tensor_cores(const ir::Program& program, const ContractShape& shape,
+bool can_use_tensor_cores(const ir::Program& program, const TensorShape& tensor,
                           const Device& device) {
+  const ContractShape& shape = tensor.shape;
   if (!device.has_warpgroup_products || shape.is_empty() || shape.k == 0) return false;
   return shape.dtype == DType::float32 &&
-         tensor_plan(program, shape, 3, device).scratch_bytes <= kScratchMax;
+         tensor_plan(program, tensor, 3, device).scratch_bytes <= kScratchMax;
 }
 
-TensorPlan tensor_plan(const ir::Program& program, const ContractShape& shape, int64_t terms,
+int64_t PackedOperand::block_channels() const {
+  int64_t channels = kTileDepth;
+  while (channels / 2 >= gather->padded_channels) channels /= 2;
+  return channels;
+}
+
+namespace {
+
+// Where an operand's parts, extents and inverse scales lie in scratch.
+template <class Take>
+void place_operand(PackedOperand& operand, const TensorPlan& plan, int64_t k, const Device& device,
+                   const Take& take) {
+  const Gather* gather = operand.gather;
+  if (!operand.is_packed()) return;
+  const int64_t blocks = plan.batches * operand.row_blocks;
+  operand.packed_bytes =
+      plan.parts() * (gather ? gather->packed_elements() * 2 : blocks * plan.slices * kTileBytes);
+  operand.tiles_at = take(operand.packed_bytes);
+  if (plan.exact) return;
+  if (gather != nullptr) {
+    divide_images(operand);
+    operand.inverses_at = take(gather->images * 4);
+    operand.extents_at = take(gather->images * operand.extent_parts * 8);
+    return;
+  }
+  divide_extents(operand, plan, k, device);
+  operand.inverses_at = take(blocks * kTileRows * 4);
+  operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 8);
+}
+
+// How threads load what is to be gathered.
+void choose_loads(PackedOperand& operand, const ir::Program& program) {
+  const Gather& gather = *operand.gather;
+  operand.along_rows = !gather.along_channels;
+  const int lane_axis = operand.along_rows ? 1 : 2;
+  const int64_t extent = operand.along_rows ? gather.pixels : gather.channels;
+  operand.width = widest_load(program, gather.packed, lane_axis);
+  while (extent % operand.width != 0) operand.width /= 2;
+}
+
+}  // namespace
+
+TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor, int64_t terms,
                        const Device& device) {
+  const ContractShape& shape = tensor.shape;
   TensorPlan plan;
   plan.exact = has_exact_parts(shape);
   plan.terms = plan.exact ? 1 : terms;
@@ -116,13 +157,12 @@ TensorPlan tensor_plan(const ir::Program& program, const ContractShape& shape, i
     plan.scratch_bytes += round_up(bytes, kTileAlignment);
     return at;
   };
-  for (PackedOperand& operand : plan.operands) {
-    const int64_t blocks = plan.batches * operand.row_blocks;
-    operand.tiles_at = take(blocks * plan.slices * plan.parts() * kTileBytes);
-    if (plan.exact) continue;
-    divide_extents(operand, plan, shape.k, device);
-    operand.inverses_at = take(blocks * kTileRows * 4);
-    operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 8);
+  for (size_t i = 0; i < plan.operands.size(); ++i) {
+    if (tensor.gathers[i]) {
+      plan.operands[i].gather = &*tensor.gathers[i];
+      choose_loads(plan.operands[i], program);
+    }
+    place_operand(plan.operands[i], plan, shape.k, device, take);
   }
   return plan;
 }
@@ -137,8 +177,7 @@ double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& d
   const double product = rounds * (kTileNs + static_cast<double>(plan.slices) * slice);
   double packed = 0;
   for (const PackedOperand& operand : plan.operands) {
-    packed += static_cast<double>(plan.batches * operand.row_blocks * plan.slices * plan.parts() *
-                                  kTileBytes);
+    packed += static_cast<double>(operand.packed_bytes);
   }
   const double launches = plan.exact ? 2 : 4;
   const double moved = packed + work.read * (plan.exact ? 1 : 2);
@@ -147,23 +186,34 @@ double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& d
 }
 
 int64_t extents_blocks(const TensorPlan& plan, const PackedOperand& operand) {
+  if (operand.gather != nullptr) return operand.gather->images * operand.extent_parts;
   return plan.batches * operand.row_blocks * operand.extent_parts;
 }
 
 int64_t pack_blocks(const TensorPlan& plan, const PackedOperand& operand) {
-  return plan.batches * operand.row_blocks * plan.slices;
+  if (!operand.is_packed()) return 0;
+  if (operand.gather == nullptr) return plan.batches * operand.row_blocks * plan.slices;
+  return operand.gather->images * ceil_div(operand.gather->pixels, operand.block_pixels()) *
+         ceil_div(operand.gather->padded_channels, operand.block_channels());
 }
 
 int64_t extents_shared_bytes(const TensorPlan& plan) {
   int64_t bytes = 0;
   for (const PackedOperand& operand : plan.operands) {
-    if (operand.along_rows) bytes = std::max(bytes, 2 * operand.width * kTileRows * 8);
+    if (operand.gather != nullptr) {
+      bytes = std::max(bytes, kPackThreads / 32 * 8);
+    } else if (operand.along_rows) {
+      bytes = std::max(bytes, 2 * operand.width * kTileRows * 8);
+    }
   }
   return bytes;
 }
 
 int64_t pack_shared_bytes(const TensorPlan& plan) {
-  const bool turns = plan.operands[0].along_rows || plan.operands[1].along_rows;
+  bool turns = false;
+  for (const PackedOperand& operand : plan.operands) {
+    turns = turns || (operand.is_packed() && operand.along_rows);
+  }
   return kTileRows * 4 + (turns ? kTileRows * kTileDepth * 4 : 0);
 }
 

@@ -11,13 +11,14 @@
 //   repair   outputs of rows that have no such parts (not finite, or too wide a range), in plain
 //            arithmetic. Mostly it finds none.
 //
-// 16-bit operands are their own only part: they need neither scales nor repairs. Here "rows" are
-// those of either operand: m of the left one, n of the right one.
+// 16-bit operands are their own only part: they need neither scales nor repairs, nor packing where
+// they can be gathered from where they lie. Here "rows" are those of either operand: m of the left
+// one, n of the right one.
 #pragma once
 
 #include <array>
 
-#include "target/contract_shape.hpp"
+#include "target/cuda/contract_gather.hpp"
 #include "target/cuda/cost.hpp"
 
 namespace ke::cuda {
@@ -29,13 +30,20 @@ constexpr int64_t kPackThreads = 256;
 // One operand's way to its tiles.
 struct PackedOperand {
   const target::Operand* operand = nullptr;
-  std::string name;  // "A", "B"
-  int row_axis = 0;  // canonical axis of its rows: m or n
+  const Gather* gather = nullptr;  // in place of tiles
+  std::string name;                // "A", "B"
+  int row_axis = 0;                // canonical axis of its rows: m or n
   int64_t rows = 0, row_blocks = 0;
   bool along_rows = false;  // neighbouring threads load neighbouring rows, not neighbours along k
   int64_t width = 1;        // neighbours loaded at once
   int64_t extent_parts = 1, extent_depth = 0;  // parts of k whose extents are found apart
   int64_t tiles_at = 0, inverses_at = 0, extents_at = 0;  // in scratch
+  int64_t packed_bytes = 0;                               // of all parts
+
+  bool is_packed() const { return gather == nullptr || !gather->in_place; }
+  // Rows and channels of a block that packs what is to be gathered.
+  int64_t block_channels() const;
+  int64_t block_pixels() const { return kTileRows * kTileDepth / block_channels(); }
 };
 
 struct TensorPlan {
@@ -52,16 +60,21 @@ struct TensorPlan {
   int64_t parts() const { return terms == 3 ? 2 : 1; }
   int64_t tiles() const { return batches * tiles_m * tiles_n; }
   int64_t stage_bytes() const { return 2 * parts() * kTileBytes; }
+  bool gathers() const { return operands[0].gather != nullptr || operands[1].gather != nullptr; }
+  bool packs() const { return operands[0].is_packed() || operands[1].is_packed(); }
+  // Slices that are on their way before the first of them must be there.
+  int64_t slices_ahead() const { return stages / 2; }
 };
 
 // Whether this family can be printed: fp32 sums, enough scratch.
-bool can_use_tensor_cores(const ir::Program& program, const target::ContractShape& shape,
+bool can_use_tensor_cores(const ir::Program& program, const TensorShape& tensor,
                           const Device& device);
 // Whether both operands are of one 16-bit type, and so need no parts.
 bool has_exact_parts(const target::ContractShape& shape);
 
-TensorPlan tensor_plan(const ir::Program& program, const target::ContractShape& shape,
-                       int64_t terms, const Device& device);
+// Points into the shape.
+TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor, int64_t terms,
+                       const Device& device);
 double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& device);
 
 Result<KernelCode> print_tensor_kernel(PrintContext& context, const target::ContractShape& shape,
@@ -69,6 +82,10 @@ Result<KernelCode> print_tensor_kernel(PrintContext& context, const target::Cont
 // The launches before the product, as functions at file scope.
 std::string print_packing(PrintContext& context, const target::ContractShape& shape,
                           const TensorPlan& plan);
+void print_gather_extents(PrintContext& context, const TensorPlan& plan,
+                          const PackedOperand& operand, target::CodeWriter& out);
+void print_gather_pack(PrintContext& context, const TensorPlan& plan, const PackedOperand& operand,
+                       target::CodeWriter& out);
 int64_t extents_blocks(const TensorPlan& plan, const PackedOperand& operand);
 int64_t pack_blocks(const TensorPlan& plan, const PackedOperand& operand);
 int64_t extents_shared_bytes(const TensorPlan& plan);

@@ -25,7 +25,9 @@ class PackPrinter {
       print_function("_extents", extents_blocks(plan_, plan_.operands[0]),
                      &PackPrinter::print_extents);
     }
-    print_function("_pack", pack_blocks(plan_, plan_.operands[0]), &PackPrinter::print_pack);
+    if (plan_.packs()) {
+      print_function("_pack", pack_blocks(plan_, plan_.operands[0]), &PackPrinter::print_pack);
+    }
     return out_.take();
   }
 
@@ -33,15 +35,22 @@ class PackPrinter {
   using Section = void (PackPrinter::*)(const PackedOperand&);
 
   void print_function(const std::string& suffix, int64_t left_blocks, Section section) {
-    out_.open(function_head(context_, context_.kernel.name + suffix, kPackThreads, true));
+    out_.open(function_head(context_, context_.kernel.name + suffix, kPackThreads,
+                            plan_.scratch_bytes > 0));
     out_.line("const int threadIndex = (int)threadIdx.x;");
-    out_.open(fmt::format("if (blockIdx.x < {}u)", left_blocks));
-    out_.line("const int blockRest = (int)blockIdx.x;");
-    (this->*section)(plan_.operands[0]);
-    out_.line("return;");
-    out_.close();
-    out_.line(fmt::format("const int blockRest = (int)(blockIdx.x - {}u);", left_blocks));
-    (this->*section)(plan_.operands[1]);
+    const bool both = plan_.operands[0].is_packed() && plan_.operands[1].is_packed();
+    if (both) {
+      out_.open(fmt::format("if (blockIdx.x < {}u)", left_blocks));
+      out_.line("const int blockRest = (int)blockIdx.x;");
+      (this->*section)(plan_.operands[0]);
+      out_.line("return;");
+      out_.close();
+      out_.line(fmt::format("const int blockRest = (int)(blockIdx.x - {}u);", left_blocks));
+      (this->*section)(plan_.operands[1]);
+    } else {
+      out_.line("const int blockRest = (int)blockIdx.x;");
+      (this->*section)(plan_.operands[plan_.operands[0].is_packed() ? 0 : 1]);
+    }
     out_.close();
     out_.line("");
   }
@@ -90,6 +99,7 @@ class PackPrinter {
   // --- Extents -----------------------------------------------------------------------------------
 
   void print_extents(const PackedOperand& operand) {
+    if (operand.gather != nullptr) return print_gather_extents(context_, plan_, operand, out_);
     print_block(operand, "partOfK", operand.extent_parts);
     out_.line(fmt::format("const int kBegin = partOfK * {};", operand.extent_depth));
     out_.line(fmt::format("const int kEnd = kBegin + {0} < {1} ? kBegin + {0} : {1};",
@@ -182,6 +192,7 @@ class PackPrinter {
   // --- Tiles -------------------------------------------------------------------------------------
 
   void print_pack(const PackedOperand& operand) {
+    if (operand.gather != nullptr) return print_gather_pack(context_, plan_, operand, out_);
     print_block(operand, "kSlice", plan_.slices);
     out_.line("float* const rowScales = (float*)ke_shared();");
     if (!plan_.exact) {

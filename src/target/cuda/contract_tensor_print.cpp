@@ -33,8 +33,10 @@ class TensorPrinter {
       launch(name + "_extents", extents_blocks(plan_, a) + extents_blocks(plan_, b), kPackThreads,
              extents_shared_bytes(plan_));
     }
-    launch(name + "_pack", pack_blocks(plan_, a) + pack_blocks(plan_, b), kPackThreads,
-           pack_shared_bytes(plan_));
+    if (plan_.packs()) {
+      launch(name + "_pack", pack_blocks(plan_, a) + pack_blocks(plan_, b), kPackThreads,
+             pack_shared_bytes(plan_));
+    }
     launch(name + "_product", plan_.tiles(), kProductThreads, plan_.shared_bytes);
     out_.lines(print_packing(context_, shape_, plan_));
     out_.line("");
@@ -60,10 +62,16 @@ class TensorPrinter {
         plan_.exact        ? fmt::format("{} operands as they are", enum_name(plan_.part))
         : plan_.terms == 3 ? "fp32 operands as two fp16 parts each, three products"
                            : "fp32 operands rounded to fp16 parts, one product";
+    std::string gathered;
+    for (const PackedOperand& operand : plan_.operands) {
+      if (operand.gather == nullptr) continue;
+      gathered += fmt::format("; {} gathered from {}", operand.name,
+                              operand.gather->in_place ? "where it lies" : "a packed copy");
+    }
     return fmt::format(
-        "Schedule: m {}, n {}, k {} on tensor cores; {}; tiles of 128 x 128, {} slices of 64 in "
+        "Schedule: m {}, n {}, k {} on tensor cores; {}{}; tiles of 128 x 128, {} slices of 64 in "
         "shared memory.",
-        shape_.m, shape_.n, shape_.k, operands, plan_.stages);
+        shape_.m, shape_.n, shape_.k, operands, gathered, plan_.stages);
   }
 
   const std::string& name_of(int axis) const { return axes_[static_cast<size_t>(axis)].variable; }
@@ -94,21 +102,40 @@ class TensorPrinter {
     print_batch(out_, shape_, axes_, "restOfBlock");
   }
 
-  // Where the block's rows of an operand are among all: "inverseA" points at its first inverse.
+  // Where the block's rows of an operand are among all: "inverseA" points at its first inverse, or
+  // at those of all images.
   void print_inverses() {
     for (const PackedOperand& operand : plan_.operands) {
-      out_.line(
-          fmt::format("const float* const inverse{} = (const float*)(scratchRoom + INT64_C({})) + "
-                      "((int64_t)restOfBlock * {} + {}) * 128;",
-                      operand.name, operand.inverses_at, operand.row_blocks,
-                      operand.name == "A" ? "tileM" : "tileN"));
+      const std::string begin =
+          fmt::format("const float* const inverse{} = (const float*)(scratchRoom + INT64_C({}))",
+                      operand.name, operand.inverses_at);
+      out_.line(operand.gather != nullptr
+                    ? begin + ";"
+                    : fmt::format("{} + ((int64_t)restOfBlock * {} + {}) * 128;", begin,
+                                  operand.row_blocks, operand.name == "A" ? "tileM" : "tileN"));
     }
+  }
+
+  // The inverse scale of a row of the block's tile.
+  std::string inverse_of(const PackedOperand& operand, const std::string& row) {
+    if (operand.gather == nullptr) return fmt::format("inverse{}[{}]", operand.name, row);
+    std::vector<AxisBinding> axes = axes_;
+    std::string& variable = axes[static_cast<size_t>(operand.row_axis)].variable;
+    variable = context_.fresh("rowAt");
+    out_.line(fmt::format("const int {} = {}Begin + {};", variable, operand.name == "A" ? "m" : "n",
+                          row));
+    ScalarPrinter printer(context_, out_, axes);
+    const std::string inverse =
+        fmt::format("inverse{}[{}]", operand.name, printer.print(operand.gather->image).text);
+    if (operand.rows % kTileRows == 0) return inverse;
+    return fmt::format("({} < {} ? {} : 1.0f)", variable, operand.rows, inverse);
   }
 
   // --- The product -------------------------------------------------------------------------------
 
   void print_product() {
-    out_.open(function_head(context_, context_.kernel.name + "_product", kProductThreads, true,
+    out_.open(function_head(context_, context_.kernel.name + "_product", kProductThreads,
+                            plan_.scratch_bytes > 0,
                             /*alone=*/true));
     out_.line("const int threadIndex = (int)threadIdx.x;");
     print_tile_of_block(true);
@@ -121,7 +148,7 @@ class TensorPrinter {
                     plan_.stages, 2 * plan_.stages));
     out_.open("if (threadIndex == 0)");
     out_.open(fmt::format("for (int stageAt = 0; stageAt < {}; ++stageAt)", plan_.stages));
-    out_.line("ke_barrier_make(stageFull + stageAt, 1);");
+    out_.line(fmt::format("ke_barrier_make(stageFull + stageAt, {});", arrivals()));
     out_.line("ke_barrier_make(stageEmpty + stageAt, 8);");
     out_.close();
     out_.line("ke_barrier_make(allDone, 8);");
@@ -136,36 +163,141 @@ class TensorPrinter {
     out_.close();
   }
 
+  // What fills a stage: the thread that copies tiles, and each warp that gathers pieces.
+  int64_t arrivals() const { return (copies_tiles() ? 1 : 0) + (plan_.gathers() ? 4 : 0); }
+  bool copies_tiles() const {
+    return plan_.operands[0].gather == nullptr || plan_.operands[1].gather == nullptr;
+  }
+
   void print_producer() {
+    if (plan_.gathers()) return print_gatherers();
     out_.line("ke_fewer_registers<24>();");
     out_.open("if (threadIndex == 0)");
+    print_tile_sources();
+    out_.line("int stageIndex = 0, stageParity = 1;");
+    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    print_wait_for_stage();
+    print_tile_copies();
+    print_next_stage();
+    out_.close();
+    out_.close();
+  }
+
+  void print_tile_sources() {
     for (const PackedOperand& operand : plan_.operands) {
+      if (operand.gather != nullptr) continue;
       out_.line(fmt::format(
-          "const char* from{} = scratchRoom + INT64_C({}) + ((int64_t)restOfBlock * {} + {}) * {};",
+          "const char* const from{} = scratchRoom + INT64_C({}) + ((int64_t)restOfBlock * {} + {}) "
+          "* {};",
           operand.name, operand.tiles_at, operand.row_blocks,
           operand.name == "A" ? "tileM" : "tileN", plan_.slices * plan_.parts() * kTileBytes));
     }
-    out_.line("int stageIndex = 0, stageParity = 1;");
-    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+  }
+
+  void print_wait_for_stage() {
     if (plan_.slices > plan_.stages) {
       out_.line(
           fmt::format("if (kSlice >= {}) ke_barrier_wait(stageEmpty + stageIndex, stageParity);",
                       plan_.stages));
     }
-    const int64_t bytes = plan_.parts() * kTileBytes;
-    out_.line(fmt::format("ke_barrier_expect(stageFull + stageIndex, {});", plan_.stage_bytes()));
     out_.line(
         fmt::format("char* const toStage = allStages + stageIndex * {};", plan_.stage_bytes()));
-    out_.line(
-        fmt::format("ke_bulk_copy(toStage, fromA + (int64_t)kSlice * {0}, {0}, stageFull + "
-                    "stageIndex);",
-                    bytes));
-    out_.line(
-        fmt::format("ke_bulk_copy(toStage + {0}, fromB + (int64_t)kSlice * {0}, {0}, "
-                    "stageFull + stageIndex);",
-                    bytes));
+  }
+
+  // Where an operand's tiles are in a stage.
+  std::string place_in_stage(const PackedOperand& operand) const {
+    return operand.name == "A" ? "toStage"
+                               : fmt::format("toStage + {}", plan_.parts() * kTileBytes);
+  }
+
+  void print_tile_copies() {
+    const int64_t bytes = plan_.parts() * kTileBytes;
+    const int64_t count = plan_.gathers() ? 1 : 2;
+    out_.line(fmt::format("ke_barrier_expect(stageFull + stageIndex, {});", count * bytes));
+    for (const PackedOperand& operand : plan_.operands) {
+      if (operand.gather != nullptr) continue;
+      out_.line(
+          fmt::format("ke_bulk_copy({0}, from{1} + (int64_t)kSlice * {2}, {2}, stageFull + "
+                      "stageIndex);",
+                      place_in_stage(operand), operand.name, bytes));
+    }
+  }
+
+  // Pieces of a row go to eight neighbouring threads. A slice is handed over when later ones are on
+  // their way.
+  void print_gatherers() {
+    const int64_t ahead = plan_.slices_ahead();
+    out_.line("ke_fewer_registers<72>();");
+    out_.line("const int pieceIndex = threadIndex % 8;");
+    if (copies_tiles()) print_tile_sources();
+    out_.line("int stageIndex = 0, stageParity = 1, stageReady = 0;");
+    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    print_wait_for_stage();
+    if (copies_tiles()) {
+      out_.open("if (threadIndex == 0)");
+      print_tile_copies();
+      out_.close();
+    }
+    for (const PackedOperand& operand : plan_.operands) {
+      if (operand.gather != nullptr) print_gather(operand);
+    }
+    out_.line("ke_copies_commit();");
+    if (ahead > 0) out_.open(fmt::format("if (kSlice >= {})", ahead));
+    out_.line(fmt::format("ke_copies_wait<{}>();", ahead));
+    print_hand_over();
+    if (ahead > 0) out_.close();
     print_next_stage();
     out_.close();
+    if (ahead == 0) return;
+    out_.line("ke_copies_wait<0>();");
+    out_.open(fmt::format("for (int leftOver = 0; leftOver < {}; ++leftOver)",
+                          std::min(ahead, plan_.slices)));
+    print_hand_over();
+    out_.close();
+  }
+
+  void print_hand_over() {
+    out_.line("ke_written_for_products();");
+    out_.line("__syncwarp();");
+    out_.line("if (threadIndex % 32 == 0) ke_barrier_arrive(stageFull + stageReady);");
+    out_.line(fmt::format("if (++stageReady == {}) stageReady = 0;", plan_.stages));
+  }
+
+  void print_gather(const PackedOperand& operand) {
+    const Gather& gather = *operand.gather;
+    std::vector<AxisBinding> axes = axes_;
+    axes[static_cast<size_t>(shape_.k_axis())] = {"pieceOfK", shape_.k / kPieceElements};
+    const std::string& row = name_of(operand.row_axis);
+    out_.line("#pragma unroll");
+    out_.open("for (int turnIndex = 0; turnIndex < 8; ++turnIndex)");
+    out_.line("const int rowIndex = turnIndex * 16 + threadIndex / 8;");
+    out_.line(fmt::format("const int {} = {}Begin + rowIndex, pieceOfK = kSlice * 8 + pieceIndex;",
+                          row, operand.name == "A" ? "m" : "n"));
+    ScalarPrinter printer(context_, out_, axes);
+    std::string exists;
+    const auto both = [&](const std::string& text) {
+      exists += (exists.empty() ? "" : " && ") + text;
+    };
+    if (operand.rows % kTileRows != 0) both(fmt::format("{} < {}", row, operand.rows));
+    if (shape_.k % kTileDepth != 0) {
+      both(fmt::format("pieceOfK < {}", shape_.k / kPieceElements));
+    }
+    if (gather.inside) both(printer.print(gather.inside).text);
+    out_.line(fmt::format("const bool pieceExists = {};", exists.empty() ? "true" : exists));
+    const std::string from = gather.in_place
+                                 ? "(const char*)" + context_.pointer(gather.tensor)
+                                 : fmt::format("scratchRoom + INT64_C({})", operand.tiles_at);
+    out_.line(
+        fmt::format("const char* const fromPiece = {} + (int64_t)(pieceExists ? {} : 0) * "
+                    "16;",
+                    from, printer.print(gather.piece).text));
+    out_.line(fmt::format("char* const toPiece = {} + ke_tile_place(rowIndex, pieceIndex);",
+                          place_in_stage(operand)));
+    out_.line("ke_copy_16_if(pieceExists, toPiece, fromPiece);");
+    if (plan_.parts() == 2) {
+      out_.line(fmt::format("ke_copy_16_if(pieceExists, toPiece + {}, fromPiece + INT64_C({}));",
+                            kTileBytes, gather.packed_elements() * 2));
+    }
     out_.close();
   }
 
@@ -175,7 +307,7 @@ class TensorPrinter {
   }
 
   void print_consumers() {
-    out_.line("ke_more_registers<240>();");
+    out_.line(fmt::format("ke_more_registers<{}>();", plan_.gathers() ? 216 : 240));
     out_.line("const int groupIndex = threadIndex / 128 - 1, warpIndex = threadIndex / 32 - 4;");
     out_.line("const int laneIndex = threadIndex % 32;");
     out_.line("float mainSums[64] = {}, tileSums[64] = {};");
@@ -295,9 +427,10 @@ class TensorPrinter {
       print_inverses();
       out_.line("float columnInverses[4];");
       out_.line("#pragma unroll");
-      out_.line(fmt::format(
-          "for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = inverseB[{}];",
-          column("eachOne")));
+      out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
+      const std::string inverse = inverse_of(plan_.operands[1], column("eachOne"));
+      out_.line(fmt::format("columnInverses[eachOne] = {};", inverse));
+      out_.close();
     }
     out_.line("#pragma unroll 2");
     out_.open("for (int rowIndex = 0; rowIndex < 16; ++rowIndex)");
@@ -315,7 +448,8 @@ class TensorPrinter {
                       kSumsPitch));
     }
     if (!plan_.exact) {
-      out_.line("const float rowInverse = inverseA[warpIndex * 16 + rowIndex];");
+      const std::string inverse = inverse_of(plan_.operands[0], "warpIndex * 16 + rowIndex");
+      out_.line(fmt::format("const float rowInverse = {};", inverse));
       out_.line("#pragma unroll");
       out_.line(
           "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
@@ -353,9 +487,12 @@ class TensorPrinter {
     out_.line("const int threadIndex = (int)threadIdx.x;");
     print_tile_of_block(false);
     print_inverses();
-    out_.line(
-        "const float ownInverse = threadIndex < 128 ? inverseA[threadIndex] : "
-        "inverseB[threadIndex - 128];");
+    out_.line("float ownInverse;");
+    out_.open("if (threadIndex < 128)");
+    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[0], "threadIndex")));
+    out_.otherwise();
+    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[1], "threadIndex - 128")));
+    out_.close();
     out_.line(
         "const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, "
         "int b) { return a | b; });");
@@ -364,7 +501,9 @@ class TensorPrinter {
     out_.line("const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;");
     out_.line(fmt::format("const int {} = mBegin + rowIndex, {} = nBegin + columnIndex;", m, n));
     out_.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m, shape_.m, n, shape_.n));
-    out_.line("if (inverseA[rowIndex] != 0 && inverseB[columnIndex] != 0) continue;");
+    const std::string left_inverse = inverse_of(plan_.operands[0], "rowIndex");
+    const std::string right_inverse = inverse_of(plan_.operands[1], "columnIndex");
+    out_.line(fmt::format("if ({} != 0 && {} != 0) continue;", left_inverse, right_inverse));
     out_.line("float wholeSum = 0;");
     out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", k, shape_.k));
     ScalarPrinter element(context_, out_, axes_);

@@ -376,6 +376,10 @@ inline uint32_t ke_shuffle_word(uint32_t word, int mask) {
 inline void ke_copy_16(void* to_shared, const void* from) {
   ke_emulation::current->copies.back().push_back({to_shared, from});
 }
+inline void ke_copy_16_if(bool exists, void* to_shared, const void* from) {
+  alignas(16) static const char zeros[16] = {};
+  ke_copy_16(to_shared, exists ? from : zeros);
+}
 inline void ke_copies_commit() { ke_emulation::current->copies.emplace_back(); }
 template <int kPending>
 inline void ke_copies_wait() {
@@ -412,6 +416,7 @@ inline void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64_t*
     ke_emulation::perform(bulk);
   }
 }
+inline void ke_written_for_products() {}
 template <int kRegisters>
 inline void ke_fewer_registers() {}
 template <int kRegisters>
