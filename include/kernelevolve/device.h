@@ -124,6 +124,27 @@ KE_DEVICE void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64
 KE_DEVICE void ke_written_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+/* Blocks of a cluster run at the same time and read each other's shared memory: none of them may
+ * leave before the others have read. */
+KE_DEVICE int ke_cluster_rank() {
+  uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return (int)rank;
+}
+/* A barrier of all threads of the cluster; what they wrote before it, others see behind it. */
+KE_DEVICE void ke_cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/* The word that another block has where `shared` is in this one. */
+KE_DEVICE uint32_t ke_peer_word(const char* shared, int block) {
+  uint32_t address, word;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(address)
+      : "r"(ke_shared_address(shared)), "r"(block));
+  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
 
 /* Registers a thread of this warpgroup has from here on. */
 template <int kRegisters>
@@ -313,6 +334,27 @@ KE_DEVICE T ke_join_column(T value, char* room, Join join) {
 #pragma unroll
   for (int i = 1; i < kRows; ++i) value = join(value, parts[i * 32 + column]);
   __syncthreads();
+  return value;
+}
+
+/* Joins the values of the kBlocks (a power of two, up to 32) blocks of a cluster; all threads of a
+ * block bring the same one, take part, and get the result. `room` holds one value of 4 to 16 bytes
+ * and serves one join: nobody waits until the others have read it. */
+template <int kBlocks, typename T, typename Join>
+KE_DEVICE T ke_join_cluster(T value, char* room, Join join) {
+  if (threadIdx.x == 0) *(T*)room = value;
+  ke_cluster_sync();
+  union {
+    T whole;
+    uint32_t words[(sizeof(T) + 3) / 4];
+  } bits;
+#pragma unroll
+  for (int i = 0; i < (int)((sizeof(T) + 3) / 4); ++i) {
+    bits.words[i] = ke_peer_word(room + 4 * i, (int)threadIdx.x % kBlocks);
+  }
+  value = bits.whole;
+#pragma unroll
+  for (int mask = kBlocks / 2; mask > 0; mask /= 2) value = join(value, ke_shuffle(value, mask));
   return value;
 }
 

@@ -10,13 +10,14 @@ namespace {
 
 using Meaning = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Meaning, 17> kMeanings{{
+constexpr std::array<Meaning, 18> kMeanings{{
     {"width", "neighbouring elements that a thread loads and stores at once"},
-    {"items", "groups of neighbours a thread, one after the other"},
+    {"items", "groups of neighbours a thread, loaded together"},
     {"block", "threads a block"},
     {"columns", "1: neighbouring threads reduce neighbouring rows, 0: they share one row"},
     {"threads_per_row", "threads that share one row"},
     {"split", "parts of each row that are reduced apart, so that more blocks have work"},
+    {"in_flight", "groups of neighbours of a row that a thread loads before it uses the first"},
     {"recompute",
      "1: what a pass computes is computed again by the next, 0: it goes through memory"},
     {"keep_row", "1: what several passes load waits in registers, 0: each loads it"},

@@ -79,6 +79,38 @@ int64_t widest_group(const ir::Program& program, const std::vector<ir::FusedStag
   return any ? width : 1;
 }
 
+bool is_early(const PrintContext& context, const Expr& load, int lane_axis, int64_t width) {
+  for (const ir::FusedStage& stage : context.kernel.stages) {
+    if (stage.output == load.tensor) return false;
+  }
+  const auto indirect = [](const ExprPtr& index) { return target::contains_load(*index); };
+  if (std::any_of(load.operands.begin(), load.operands.end(), indirect)) return false;
+  return width == 1 || is_wide(context.tensor(load.tensor), load.operands, lane_axis, width);
+}
+
+void declare_array(const PrintContext& context, target::CodeWriter& out, const LoadArray& array,
+                   int64_t turns) {
+  out.line(fmt::format("alignas(16) {} {}[{}][{}];",
+                       target::storage_type(context.tensor(array.load->tensor).dtype), array.name,
+                       turns, array.width));
+}
+
+void fill_array(PrintContext& context, target::CodeWriter& out, const LoadArray& array,
+                std::vector<AxisBinding> axes, int lane_axis) {
+  if (lane_axis >= 0) {
+    AxisBinding& lane = axes[static_cast<size_t>(lane_axis)];
+    lane.variable = ElementLoop::first_variable(lane, array.width);
+  }
+  ScalarPrinter printer(context, out, std::move(axes));
+  const std::string place = fmt::format("{} + {}", context.pointer(array.load->tensor),
+                                        printer.offset(array.load->tensor, array.load->operands));
+  out.line(fmt::format("ke_copy<{}>({}[turnIndex], {});", array.width, array.name, place));
+}
+
+int64_t words_of(const PrintContext& context, const Expr& load, int64_t width) {
+  return width * std::max<int64_t>(bytes_of(context.tensor(load.tensor).dtype), 4) / 4;
+}
+
 ElementLoop::ElementLoop(PrintContext& context, target::CodeWriter& out,
                          std::vector<AxisBinding> axes, int lane_axis, int64_t width)
     : context_(context), out_(out), axes_(std::move(axes)), lane_axis_(lane_axis), width_(width) {
@@ -97,9 +129,14 @@ void ElementLoop::hold(ir::TensorId tensor, const std::string& text) {
   element_->hold(tensor, text);
 }
 
-void ElementLoop::hold(const HeldLoad& load) {
-  loaded_.push_back(load.load);
-  element_->hold(load);
+void ElementLoop::hold(const LoadArray& array) {
+  loaded_.push_back(array.load);
+  std::string element = "0";
+  if (width_ > 1) {
+    const AxisBinding& lane = axes_[static_cast<size_t>(lane_axis_)];
+    element = fmt::format("{} - {}", lane.variable, first_variable(lane, width_));
+  }
+  element_->hold(HeldLoad{array.load, fmt::format("{}[turnIndex][{}]", array.name, element)});
 }
 
 std::string ElementLoop::declare(ir::TensorId tensor) {

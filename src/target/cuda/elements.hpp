@@ -33,6 +33,24 @@ bool is_wide(const ir::Tensor& tensor, const std::vector<ir::ExprPtr>& indices, 
 // Every load of the expression that happens whatever it chooses.
 std::vector<ir::ExprPtr> certain_loads(const ir::ExprPtr& expr);
 
+// Registers for the same load of several groups of neighbours, a group for each value of turnIndex.
+// They are loaded before the first is used: memory answers such loads together.
+struct LoadArray {
+  ir::ExprPtr load;
+  std::string name;
+  int64_t width = 1;
+};
+// Whether a thread may make the load before anything that the kernel computes, `width` neighbours
+// along the lane axis at once.
+bool is_early(const PrintContext& context, const ir::Expr& load, int lane_axis, int64_t width);
+void declare_array(const PrintContext& context, target::CodeWriter& out, const LoadArray& array,
+                   int64_t turns);
+// Loads the group of turnIndex, whose coordinates have been declared.
+void fill_array(PrintContext& context, target::CodeWriter& out, const LoadArray& array,
+                std::vector<AxisBinding> axes, int lane_axis);
+// 32-bit words of one group.
+int64_t words_of(const PrintContext& context, const ir::Expr& load, int64_t width);
+
 class ElementLoop {
  public:
   // `axes` name the element's own variables. With a width beyond 1 the loop declares the lane
@@ -45,7 +63,7 @@ class ElementLoop {
   }
 
   void hold(ir::TensorId tensor, const std::string& text);
-  void hold(const HeldLoad& load);  // at hand for each element
+  void hold(const LoadArray& array);  // of which turnIndex's group is at hand
   void prepare(const ir::ExprPtr& body);
   void prepare_store(ir::TensorId tensor, const std::vector<ir::ExprPtr>& indices);
   void open();

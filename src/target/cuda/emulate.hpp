@@ -23,7 +23,7 @@ namespace ke::cuda {
 
 class EmulatedSource {
  public:
-  explicit EmulatedSource(const std::string& source) {
+  explicit EmulatedSource(const std::string& source) : source_(source) {
     auto script = target::parse_launch_lines(source);
     EXPECT_TRUE(script) << script.error().to_string();
     if (script) script_ = std::move(*script);
@@ -112,10 +112,19 @@ class EmulatedSource {
     return shapes;
   }
 
+  // Blocks a cluster, as the head of the kernel says.
+  int64_t cluster_of(const std::string& kernel) const {
+    constexpr std::string_view kDims = "__cluster_dims__(";
+    const size_t name = source_.find(" " + kernel + "(");
+    const size_t head = source_.rfind("extern", name), dims = source_.find(kDims, head);
+    return dims < name ? atoll(source_.c_str() + dims + kDims.size()) : 1;
+  }
+
   void start(const target::Launch& launch, const std::vector<Buffer>& in,
              const std::vector<Buffer>& out, const Buffer& scratch) const {
     using Kind = target::LaunchArgument::Kind;
-    using Emulate = void (*)(void*, const int64_t*, const int64_t*, int64_t, const int64_t*, int);
+    using Emulate =
+        void (*)(void*, const int64_t*, const int64_t*, int64_t, int64_t, const int64_t*, int);
     const auto emulate = reinterpret_cast<Emulate>(dlsym(library_, "ke_emulate"));
     void* const kernel = dlsym(library_, launch.kernel.c_str());
     ASSERT_NE(emulate, nullptr);
@@ -129,10 +138,11 @@ class EmulatedSource {
       words.push_back(argument.kind == Kind::integer ? argument.value
                                                      : reinterpret_cast<int64_t>(place));
     }
-    emulate(kernel, launch.grid.data(), launch.block.data(), launch.shared_bytes, words.data(),
-            static_cast<int>(words.size()));
+    emulate(kernel, launch.grid.data(), launch.block.data(), cluster_of(launch.kernel),
+            launch.shared_bytes, words.data(), static_cast<int>(words.size()));
   }
 
+  std::string source_;
   target::LaunchScript script_;
   std::filesystem::path folder_;
   void* library_ = nullptr;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: runs printed device code on the CPU. A source that includes this first compiles with
-// g++ into a library whose ke_emulate launches one kernel: block after block, a fiber for each
-// thread, in an order that changes from block to block. It ends the process with a sentence where a
-// GPU would hang or race silently: a barrier that some threads never reach, a shuffle in a warp
-// that threads have left, a write past the dynamic shared memory. Shared memory starts as NaN.
+// g++ into a library whose ke_emulate launches one kernel: cluster after cluster (of one block
+// unless the kernel says otherwise), a fiber for each thread, in an order that changes from one to
+// the next. It ends the process with a sentence where a GPU would hang or race silently: a barrier
+// that some threads never reach, a shuffle in a warp that threads have left, a write past the
+// dynamic shared memory. Shared memory starts as NaN.
 #pragma once
 
 #define KE_HOST_EMULATION
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,8 +24,9 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define threadIdx (ke_emulation::current->thread)
-#define blockIdx ke_emulation::block_index
+#define blockIdx (ke_emulation::current->block)
 #define blockDim ke_emulation::block_extent
 #define gridDim ke_emulation::grid_extent
 
@@ -65,7 +68,7 @@ struct Extent {
   uint32_t x, y, z;
 };
 
-enum class Waits { nothing, block, warp, barrier, over };
+enum class Waits { nothing, block, cluster, warp, barrier, over };
 
 struct Copy {
   void* to;
@@ -97,8 +100,9 @@ struct TileProduct {
 
 struct Fiber {
   void* left = nullptr;  // where on its stack it goes on
-  Extent thread{};
-  int index = 0;
+  Extent thread{}, block{};
+  int index = 0;  // in its block
+  int rank = 0;   // of its block in the cluster
   Waits waits = Waits::nothing;
   std::unique_ptr<char[]> stack{new char[kStackBytes]};
   std::vector<std::vector<Copy>> copies{1};           // groups; the last one is open
@@ -107,13 +111,13 @@ struct Fiber {
   uint32_t parity = 0;
 };
 
-inline Extent block_index, block_extent, grid_extent;
+inline Extent block_extent, grid_extent;
 inline Fiber* current;
 inline void* scheduler;
-inline std::vector<Fiber> fibers;
+inline std::vector<Fiber> fibers;    // block after block of the cluster
 inline std::vector<uint32_t> words;  // one a thread, for shuffles
-inline std::vector<char> shared;
-inline int64_t shared_bytes;
+inline std::vector<char> shared;     // likewise, a stride a block
+inline size_t block_threads, shared_bytes, shared_stride;
 inline std::vector<BulkCopy> bulk_copies;  // on their way
 inline bool copies_late;                   // as late as a GPU may, or at once
 
@@ -122,7 +126,8 @@ inline constexpr size_t kCanaryBytes = 64;
 inline constexpr char kCanary = 0x5a;
 
 [[noreturn]] inline void end(const char* why) {
-  fprintf(stderr, "host emulation, block %u %u: %s\n", block_index.x, block_index.y, why);
+  const Extent block = current == nullptr ? Extent{} : current->block;
+  fprintf(stderr, "host emulation, block %u %u: %s\n", block.x, block.y, why);
   abort();
 }
 
@@ -132,9 +137,9 @@ inline void wait(Waits what) {
 }
 
 inline std::pair<size_t, size_t> warp_of(const Fiber& fiber) {
-  const size_t first = static_cast<size_t>(fiber.index / kWarp * kWarp);
-  const size_t last = first + kWarp < fibers.size() ? first + kWarp : fibers.size();
-  return {first, last};
+  const size_t block = static_cast<size_t>(fiber.rank) * block_threads;
+  const size_t first = block + static_cast<size_t>(fiber.index / kWarp * kWarp);
+  return {first, std::min(first + kWarp, block + block_threads)};
 }
 
 // Lets the threads of [first, last) go on when all of them wait for the same.
@@ -172,15 +177,19 @@ inline bool release_waiters_at_barriers() {
 }
 
 inline bool release_any() {
-  if (release(0, fibers.size(), Waits::block)) return true;
-  bool released = release_waiters_at_barriers();
-  for (size_t first = 0; first < fibers.size(); first += kWarp) {
+  bool released = release(0, fibers.size(), Waits::cluster);
+  for (size_t first = 0; first < fibers.size(); first += block_threads) {
+    released |= release(first, first + block_threads, Waits::block);
+  }
+  if (released) return true;
+  released = release_waiters_at_barriers();
+  for (size_t first = 0; first < fibers.size(); first = warp_of(fibers[first]).second) {
     released |= release(first, warp_of(fibers[first]).second, Waits::warp);
   }
   return released;
 }
 
-inline void run_block(bool backwards) {
+inline void run_cluster(bool backwards) {
   const size_t count = fibers.size();
   copies_late = backwards;
   while (true) {
@@ -224,9 +233,16 @@ inline void* fresh_stack(char* stack) {
   return top;
 }
 
-inline void prepare_block() {
-  memset(shared.data(), 0xff, static_cast<size_t>(shared_bytes));
-  memset(shared.data() + shared_bytes, kCanary, kCanaryBytes);
+inline char* shared_of(int rank) {
+  return shared.data() + static_cast<size_t>(rank) * shared_stride;
+}
+
+inline void prepare_cluster() {
+  const int blocks = static_cast<int>(fibers.size() / block_threads);
+  for (int rank = 0; rank < blocks; ++rank) {
+    memset(shared_of(rank), 0xff, shared_bytes);
+    memset(shared_of(rank) + shared_bytes, kCanary, kCanaryBytes);
+  }
   for (Fiber& fiber : fibers) {
     fiber.waits = Waits::nothing;
     fiber.left = fresh_stack(fiber.stack.get());
@@ -234,11 +250,26 @@ inline void prepare_block() {
 }
 
 inline void check_shared() {
-  for (size_t i = 0; i < kCanaryBytes; ++i) {
-    if (shared[static_cast<size_t>(shared_bytes) + i] != kCanary) {
+  const int blocks = static_cast<int>(fibers.size() / block_threads);
+  for (int rank = 0; rank < blocks; ++rank) {
+    for (size_t i = 0; i < kCanaryBytes; ++i) {
+      if (shared_of(rank)[shared_bytes + i] == kCanary) continue;
       end("a write past the end of dynamic shared memory");
     }
   }
+}
+
+// Of another block, at the place that the address has in this one.
+inline uint32_t peer_word(const char* address, int rank) {
+  const auto place = static_cast<size_t>(address - shared_of(current->rank));
+  if (place + sizeof(uint32_t) > shared_bytes) end("a read past another block's shared memory");
+  const size_t first = static_cast<size_t>(rank) * block_threads;
+  for (size_t i = first; i < first + block_threads; ++i) {
+    if (fibers[i].waits == Waits::over) end("a read of a block's memory that a thread has left");
+  }
+  uint32_t word;
+  memcpy(&word, shared_of(rank) + place, sizeof word);
+  return word;
 }
 
 inline uint32_t shuffle_word(uint32_t word, int mask) {
@@ -246,9 +277,10 @@ inline uint32_t shuffle_word(uint32_t word, int mask) {
   for (size_t i = first; i < last; ++i) {
     if (fibers[i].waits == Waits::over) end("a shuffle in a warp that a thread has left");
   }
-  words[static_cast<size_t>(current->index)] = word;
+  const size_t block = static_cast<size_t>(current->rank) * block_threads;
+  words[block + static_cast<size_t>(current->index)] = word;
   wait(Waits::warp);
-  const uint32_t other = words[static_cast<size_t>(current->index ^ mask)];
+  const uint32_t other = words[block + static_cast<size_t>(current->index ^ mask)];
   wait(Waits::warp);
   return other;
 }
@@ -302,39 +334,51 @@ inline void finish_products(size_t pending) {
 
 }  // namespace ke_emulation
 
+// Fibers for a cluster of `blocks`, with room for the shared memory of each.
+namespace ke_emulation {
+inline void make_cluster(size_t blocks) {
+  constexpr size_t kAlignment = 16;
+  shared_stride = (shared_bytes + kCanaryBytes + kAlignment - 1) / kAlignment * kAlignment;
+  shared.resize(blocks * shared_stride);
+  if (fibers.size() != blocks * block_threads) {
+    fibers = std::vector<Fiber>(blocks * block_threads);
+    words.assign(fibers.size(), 0);
+  }
+  for (size_t i = 0; i < fibers.size(); ++i) {
+    const auto at = static_cast<uint32_t>(i % block_threads);
+    fibers[i].index = static_cast<int>(at);
+    fibers[i].rank = static_cast<int>(i / block_threads);
+    fibers[i].thread = {at % block_extent.x, at / block_extent.x % block_extent.y,
+                        at / block_extent.x / block_extent.y};
+  }
+}
+}  // namespace ke_emulation
+
 extern "C" inline __attribute__((used)) void ke_emulate(void* kernel, const int64_t* grid,
-                                                        const int64_t* block, int64_t shared_bytes,
+                                                        const int64_t* block, int64_t cluster,
+                                                        int64_t shared_bytes,
                                                         const int64_t* arguments, int count) {
   using namespace ke_emulation;  // tidy: allow(using-namespace) because the macros name it anyway
   if (count > kArgumentsMax) end("more arguments than the emulation passes on");
+  if (grid[0] % cluster != 0) end("a grid that is no multiple of the cluster");
   ke_emulation::kernel = reinterpret_cast<Kernel>(kernel);
   memcpy(ke_emulation::arguments, arguments, static_cast<size_t>(count) * sizeof *arguments);
-  ke_emulation::shared_bytes = shared_bytes;
-  shared.resize(static_cast<size_t>(shared_bytes) + kCanaryBytes);
+  ke_emulation::shared_bytes = static_cast<size_t>(shared_bytes);
   const auto extent = [](const int64_t* of) {
     return Extent{static_cast<uint32_t>(of[0]), static_cast<uint32_t>(of[1]),
                   static_cast<uint32_t>(of[2])};
   };
   grid_extent = extent(grid);
   block_extent = extent(block);
-  const size_t threads = static_cast<size_t>(block[0] * block[1] * block[2]);
-  if (fibers.size() != threads) {
-    fibers = std::vector<Fiber>(threads);
-    words.assign(threads, 0);
-  }
-  for (size_t i = 0; i < threads; ++i) {
-    const auto at = static_cast<uint32_t>(i);
-    fibers[i].index = static_cast<int>(i);
-    fibers[i].thread = {at % block_extent.x, at / block_extent.x % block_extent.y,
-                        at / block_extent.x / block_extent.y};
-  }
+  block_threads = static_cast<size_t>(block[0] * block[1] * block[2]);
+  make_cluster(static_cast<size_t>(cluster));
   uint32_t number = 0;
   for (uint32_t z = 0; z < grid_extent.z; ++z) {
     for (uint32_t y = 0; y < grid_extent.y; ++y) {
-      for (uint32_t x = 0; x < grid_extent.x; ++x) {
-        block_index = {x, y, z};
-        prepare_block();
-        run_block(++number % 2 == 0);
+      for (uint32_t x = 0; x < grid_extent.x; x += static_cast<uint32_t>(cluster)) {
+        for (Fiber& fiber : fibers) fiber.block = {x + static_cast<uint32_t>(fiber.rank), y, z};
+        prepare_cluster();
+        run_cluster(++number % 2 == 0);
         check_shared();
       }
     }
@@ -358,7 +402,7 @@ inline uint32_t __float_as_uint(float value) {
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 inline double rsqrt(double x) { return 1 / sqrt(x); }
 
-inline char* ke_shared() { return ke_emulation::shared.data(); }
+inline char* ke_shared() { return ke_emulation::shared_of(ke_emulation::current->rank); }
 inline float ke_load_f16(const uint16_t* p) {
   _Float16 half;
   memcpy(&half, p, sizeof half);
@@ -417,6 +461,11 @@ inline void ke_bulk_copy(void* to_shared, const void* from, int bytes, uint64_t*
   }
 }
 inline void ke_written_for_products() {}
+inline int ke_cluster_rank() { return ke_emulation::current->rank; }
+inline void ke_cluster_sync() { ke_emulation::wait(ke_emulation::Waits::cluster); }
+inline uint32_t ke_peer_word(const char* shared, int block) {
+  return ke_emulation::peer_word(shared, block);
+}
 template <int kRegisters>
 inline void ke_fewer_registers() {}
 template <int kRegisters>

@@ -2,7 +2,7 @@
 //
 // The map skeleton: every stage is one scalar expression for each point of the rows. A thread takes
 // `width` neighbours along the axis that most accesses walk contiguously, `items` times; the other
-// axes and the groups of neighbours are one flat index.
+// axes and the groups of neighbours are one flat index. What all items load is loaded first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,13 +68,16 @@ std::vector<ScheduleChoice> map_choices(const Program& program, const FusedKerne
                                         const Device& device) {
   const MapShape shape = shape_of(program, kernel);
   if (shape.total() == 0 || shape.lane_axis < 0) return {};
-  // 16 bytes of the largest type a thread, as long as every multiprocessor gets work.
-  int64_t wanted = std::min(shape.widest, 16 / largest_element(program, kernel));
+  // 16 bytes of the largest type a thread, as long as every multiprocessor gets work: more a thread
+  // is slower, since fewer blocks of it take turns at memory.
+  const int64_t most = 16 / largest_element(program, kernel);
+  int64_t wanted = std::min(shape.widest, most);
   while (wanted > 1 && shape.total() / wanted < device.threads() / 4) wanted /= 2;
   const int64_t per_thread = shape.total() / wanted / (2 * device.threads());
   const int64_t block = shape.total() / wanted >= 256 * device.multiprocessors ? 256 : 128;
   return {powers_choice("width", 1, shape.widest, wanted),
-          powers_choice("items", 1, 8, std::clamp<int64_t>(per_thread, 1, 4)),
+          powers_choice("items", 1, 8,
+                        std::clamp<int64_t>(per_thread, 1, std::max<int64_t>(most / wanted, 1))),
           powers_choice("block", 64, 1024, block)};
 }
 
@@ -85,9 +88,9 @@ double map_estimate(const Program& program, const FusedKernel& kernel, const Dev
   const KernelWork work = work_of(program, kernel);
   const int64_t width = target::chosen(kernel, choices, "width");
   const int64_t items = target::chosen(kernel, choices, "items");
-  // Narrow accesses keep fewer bytes in flight than memory needs to stay busy.
-  const double bytes_a_group = static_cast<double>(width * largest_element(program, kernel));
-  const double share = std::min(1.0, 0.7 + 0.3 * bytes_a_group / 16);
+  // Few bytes a thread keep too little in flight for memory to stay busy; many make few blocks.
+  const double bytes = static_cast<double>(width * items * largest_element(program, kernel));
+  const double share = bytes <= 16 ? 0.7 + 0.3 * bytes / 16 : 0.97;
   const double threads = static_cast<double>(shape.total()) / static_cast<double>(width * items);
   return kernel_ns(work, threads, share, device);
 }
@@ -159,24 +162,66 @@ class MapPrinter {
     }
     const std::string base =
         fmt::format("({})blockIdx.x * {} + ({})threadIdx.x", type, block_ * per_thread_, type);
-    const bool whole = items_ % (block_ * per_thread_) == 0;
     if (per_thread_ == 1) {
       out.line(fmt::format("const {} itemIndex = {};", type, base));
-      if (!whole) out.line(fmt::format("if (itemIndex >= {}) return;", items_));
-      print_item(out);
-      return;
+      if (!is_whole()) out.line(fmt::format("if (itemIndex >= {}) return;", items_));
+      print_coordinates(out);
+      return print_item(out);
     }
     out.line(fmt::format("const {} firstItem = {};", type, base));
-    out.line("#pragma unroll");
-    out.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)", per_thread_));
-    out.line(fmt::format("const {} itemIndex = firstItem + turnIndex * {};", type, block_));
-    if (!whole) out.line(fmt::format("if (itemIndex >= {}) return;", items_));
+    find_early_loads();
+    if (!early_.empty()) {
+      for (const LoadArray& array : early_) declare_array(context_, out, array, per_thread_);
+      open_turns(out, type);
+      print_coordinates(out);
+      for (const LoadArray& array : early_) {
+        fill_array(context_, out, array, axes_, shape_.lane_axis);
+      }
+      out.close();
+    }
+    open_turns(out, type);
+    print_coordinates(out);
     print_item(out);
     out.close();
   }
 
-  // The coordinates of itemIndex, then the group.
-  void print_item(target::CodeWriter& out) {
+  bool is_whole() const { return items_ % (block_ * per_thread_) == 0; }
+
+  void open_turns(target::CodeWriter& out, std::string_view type) const {
+    out.line("#pragma unroll");
+    out.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)", per_thread_));
+    out.line(fmt::format("const {} itemIndex = firstItem + turnIndex * {};", type, block_));
+    if (!is_whole()) out.line(fmt::format("if (itemIndex >= {}) break;", items_));
+  }
+
+  // Loads that every item makes, as many as half of the registers hold.
+  void find_early_loads() {
+    if (shape_.extent % width_ != 0) return;
+    int64_t words = std::min<int64_t>(32768 / block_, 64);
+    for (const FusedStage& stage : kernel_.stages) {
+      for (const ir::ExprPtr& load : certain_loads(stage.body)) {
+        const auto known = [&](const LoadArray& array) { return same(*array.load, *load); };
+        if (std::any_of(early_.begin(), early_.end(), known)) continue;
+        const int64_t own = per_thread_ * words_of(context_, *load, width_);
+        if (!is_walked(*load) || own > words) continue;
+        if (!is_early(context_, *load, shape_.lane_axis, width_)) continue;
+        words -= own;
+        const std::string& name = context_.tensor(load->tensor).name;
+        early_.push_back({load, context_.fresh(name + "Early"), width_});
+      }
+    }
+  }
+
+  bool is_walked(const ir::Expr& load) const {
+    bool walked = false;
+    for (size_t k = 0; k < axes_.size(); ++k) {
+      walked = walked || target::depends_on_axis(load, static_cast<int>(k));
+    }
+    return walked;
+  }
+
+  // The coordinates of itemIndex: of the first of its neighbours.
+  void print_coordinates(target::CodeWriter& out) {
     const auto lane = static_cast<size_t>(shape_.lane_axis);
     int64_t below = items_;
     bool outermost = true;
@@ -198,19 +243,24 @@ class MapPrinter {
                          width_ == 1            ? group
                          : group == "itemIndex" ? fmt::format("itemIndex * {}", width_)
                                                 : fmt::format("({}) * {}", group, width_)));
+  }
+
+  void print_item(target::CodeWriter& out) {
     if (shape_.extent % width_ == 0) return print_group(out, width_);
+    const AxisBinding& lane = axes_[static_cast<size_t>(shape_.lane_axis)];
+    const std::string first = ElementLoop::first_variable(lane, width_);
     out.open(fmt::format("if ({} + {} <= {})", first, width_, shape_.extent));
     print_group(out, width_);
     out.close();
-    const std::string& element = axes_[lane].variable;
-    out.open(fmt::format("else for ({0} {1} = {2}; {1} < {3}; ++{1})", index_type(axes_[lane]),
-                         element, first, shape_.extent));
+    out.open(fmt::format("else for ({0} {1} = {2}; {1} < {3}; ++{1})", index_type(lane),
+                         lane.variable, first, shape_.extent));
     print_group(out, 1);
     out.close();
   }
 
   void print_group(target::CodeWriter& out, int64_t width) {
     ElementLoop loop(context_, out, axes_, shape_.lane_axis, width);
+    for (const LoadArray& array : early_) loop.hold(array);
     for (const FusedStage& stage : kernel_.stages) {
       loop.prepare(stage.body);  // loads of what a stage before wrote are never from memory
       loop.hold(stage.output, "");
@@ -233,6 +283,7 @@ class MapPrinter {
   const FusedKernel& kernel_;
   MapShape shape_;
   std::vector<AxisBinding> axes_;
+  std::vector<LoadArray> early_;
   int64_t width_ = 1, per_thread_ = 1, block_ = 32, groups_ = 1, items_ = 1;
 };
 

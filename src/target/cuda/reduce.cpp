@@ -12,6 +12,9 @@
 
 namespace ke::cuda {
 
+// Words of rows that the registers of a block keep: half of a multiprocessor's.
+constexpr int64_t kKeptWordsMax = 32768;
+
 using ir::DType;
 using ir::FusedKernel;
 using ir::FusedStage;
@@ -196,10 +199,10 @@ int64_t power_at_most(int64_t value) {
   return power;
 }
 
-// Threads for one row: each should have about eight wide loads to do, as long as rows alone do not
+// Threads for one row: each should have about eight loads of 16 bytes to do, as long as rows alone
 // fill the device.
 int64_t preferred_members(const ReducePlan& plan, const Device& device) {
-  const int64_t by_length = power_at_most(std::clamp<int64_t>(plan.longest / 16, 1, 1024));
+  const int64_t by_length = power_at_most(std::clamp<int64_t>(plan.longest / 32, 1, 1024));
   const int64_t by_rows = power_at_most(
       std::clamp<int64_t>(device.threads() / std::max<int64_t>(plan.rows, 1), 1, 1024));
   return std::clamp<int64_t>(std::max(by_length, std::min(by_rows, plan.longest)), 1, 1024);
@@ -241,14 +244,17 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
   } else {
     const int64_t members = preferred_members(plan, device);
     choices.push_back(powers_choice("threads_per_row", 1, 1024, members));
-    choices.push_back(powers_choice("block", 64, 1024, std::max<int64_t>(members, 256)));
+    // Rows of one block wait for each other at joins beyond a warp.
+    const int64_t block = members > 32 ? members : 256;
+    choices.push_back(powers_choice("block", 64, 1024, block));
     choices.push_back(powers_choice("width", 1, 8, 4));
-    blocks = plan.rows * members / std::max<int64_t>(members, 256);
+    blocks = plan.rows * members / block;
   }
+  choices.push_back(powers_choice("in_flight", 1, 8, plan.columns ? 8 : 4));
   if (plan.longest >= 4096) {
     choices.push_back(powers_choice("split", 1, 256, preferred_split(plan, blocks, device)));
   }
-  if (!plan.columns && walks_often(kernel)) choices.push_back({"keep_row", {0, 1}, 1});
+  if (walks_often(kernel)) choices.push_back({"keep_row", {0, 1}, 1});
   if (can_recompute(program, kernel)) choices.push_back({"recompute", {0, 1}, 1});
   return choices;
 }
@@ -269,6 +275,7 @@ ReducePlan reduce_plan(const Program& program, const FusedKernel& kernel, const 
   plan.split = value("split", 1);
   plan.recompute = value("recompute", 0) != 0;
   plan.keep_row = value("keep_row", 0) != 0 && plan.split == 1;
+  plan.in_flight = value("in_flight", 1);
   const int64_t widest = plan.columns ? 1 : value("width", 1);
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
     if (plan.columns) plan.lane_axis[s] = -1;
@@ -308,19 +315,20 @@ bool same_walk(const FusedKernel& kernel, const ReducePlan& plan, size_t a, size
          plan.width[a] == plan.width[b];
 }
 
+// Whether the load walks the row, through no other tensor.
 bool is_keepable(const PrintContext& context, const ReducePlan& plan, size_t s,
                  const ir::Expr& load) {
   const FusedKernel& kernel = context.kernel;
-  const auto written = [&](const FusedStage& stage) { return stage.output == load.tensor; };
-  if (std::any_of(kernel.stages.begin(), kernel.stages.end(), written)) return false;
-  bool plain = false;  // walks the row, through no other tensor
+  bool walks = false;
   for (size_t k = kernel.rows.size(); k < kernel.rows.size() + kernel.stages[s].inner.size(); ++k) {
-    plain = plain || target::depends_on_axis(load, static_cast<int>(k));
+    walks = walks || target::depends_on_axis(load, static_cast<int>(k));
   }
-  for (const ir::ExprPtr& index : load.operands) plain = plain && !target::contains_load(*index);
-  const ir::Tensor& tensor = context.tensor(load.tensor);
-  return plain &&
-         (plan.width[s] == 1 || is_wide(tensor, load.operands, plan.lane_axis[s], plan.width[s]));
+  return walks && is_early(context, load, plan.lane_axis[s], plan.width[s]);
+}
+
+bool has_load(const std::vector<LoadArray>& arrays, const ir::Expr& load) {
+  const auto is_it = [&](const LoadArray& array) { return same(*array.load, load); };
+  return std::any_of(arrays.begin(), arrays.end(), is_it);
 }
 
 bool is_spared(const PrintContext& context, const FusedKernel& kernel, size_t s) {
@@ -349,33 +357,49 @@ bool makes_load(const FusedStage& stage, const ir::Expr& load) {
   return false;
 }
 
-std::vector<ir::ExprPtr> kept_loads(const PrintContext& context, const ReducePlan& plan) {
-  constexpr int64_t kWordsMax = 16384;  // of a block: a quarter of a multiprocessor's registers
+std::vector<LoadArray> kept_loads(PrintContext& context, const ReducePlan& plan) {
   const FusedKernel& kernel = context.kernel;
-  std::vector<ir::ExprPtr> kept;
+  std::vector<LoadArray> kept;
   if (!plan.keep_row) return kept;
   int64_t words = 0;
   for (size_t a = 0; a < kernel.stages.size(); ++a) {
     if (kind_of(kernel.stages[a]) == StageKind::row_value) continue;
     for (const ir::ExprPtr& load : certain_loads(kernel.stages[a].body)) {
-      const auto known = [&](const ir::ExprPtr& other) { return same(*other, *load); };
-      if (std::any_of(kept.begin(), kept.end(), known)) continue;
-      if (!is_keepable(context, plan, a, *load)) continue;
+      if (has_load(kept, *load) || !is_keepable(context, plan, a, *load)) continue;
       bool again = false, elsewhere = false;
       for (size_t b = 0; b < kernel.stages.size(); ++b) {
         if (b == a || !makes_load(kernel.stages[b], *load)) continue;
         (same_walk(kernel, plan, a, b) ? again : elsewhere) = true;
       }
       if (!again || elsewhere) continue;
-      const int64_t bytes = bytes_of(context.tensor(load->tensor).dtype);
       const int64_t own =
-          plan.block * turns_of(kernel, plan, a) * plan.width[a] * std::max<int64_t>(bytes, 4) / 4;
-      if (words + own > kWordsMax) continue;
+          plan.block * turns_of(kernel, plan, a) * words_of(context, *load, plan.width[a]);
+      if (words + own > kKeptWordsMax) continue;
       words += own;
-      kept.push_back(load);
+      const std::string& name = context.tensor(load->tensor).name;
+      kept.push_back({load, context.fresh(name + "Kept"), plan.width[a]});
     }
   }
   return kept;
+}
+
+int64_t early_turns(const ReducePlan& plan, int64_t count) {
+  return power_at_most(std::min(plan.in_flight, count / plan.members));
+}
+
+std::vector<LoadArray> early_loads(PrintContext& context, const ReducePlan& plan, size_t s,
+                                   int64_t turns) {
+  std::vector<LoadArray> early;
+  if (turns < 2) return early;
+  int64_t words = std::min<int64_t>(32768 / plan.block, 64);  // of a thread
+  for (const ir::ExprPtr& load : certain_loads(context.kernel.stages[s].body)) {
+    const int64_t own = turns * words_of(context, *load, plan.width[s]);
+    if (own > words || has_load(early, *load) || !is_keepable(context, plan, s, *load)) continue;
+    words -= own;
+    const std::string& name = context.tensor(load->tensor).name;
+    early.push_back({load, context.fresh(name + "Early"), plan.width[s]});
+  }
+  return early;
 }
 
 FusedKernel recomputed(const PrintContext& context) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "target/cuda/cost.hpp"
+#include "target/cuda/elements.hpp"
 
 namespace ke::cuda {
 
@@ -33,6 +34,7 @@ struct ReducePlan {
   int64_t split = 1;
   bool recompute = false;  // local results of maps are computed again instead of stored
   bool keep_row = false;   // what several passes load waits in registers
+  int64_t in_flight = 1;   // groups of neighbours whose loads a thread makes together
   int64_t longest = 1;     // iterations of the longest pass over one row
 
   int64_t rows_a_block() const { return columns ? 32 : block / members; }
@@ -45,7 +47,12 @@ ReducePlan reduce_plan(const ir::Program& program, const ir::FusedKernel& kernel
 
 // Loads from memory that at least two passes over a row make at the same points, in words of the
 // same width, as far as the registers of a block hold them. None unless the plan keeps rows.
-std::vector<ir::ExprPtr> kept_loads(const PrintContext& context, const ReducePlan& plan);
+std::vector<LoadArray> kept_loads(PrintContext& context, const ReducePlan& plan);
+// Groups that a thread loads together where it has `count` over all members, and the loads of a
+// stage that it makes so: none for a single group.
+int64_t early_turns(const ReducePlan& plan, int64_t count);
+std::vector<LoadArray> early_loads(PrintContext& context, const ReducePlan& plan, size_t s,
+                                   int64_t turns);
 // Words of `width` that one thread takes of a pass.
 int64_t turns_of(const ir::FusedKernel& kernel, const ReducePlan& plan, size_t s);
 bool makes_load(const ir::FusedStage& stage, const ir::Expr& load);

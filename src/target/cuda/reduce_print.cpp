@@ -43,9 +43,7 @@ class ReducePrinter {
 
   Result<KernelCode> run() {
     TRY(check_reads());
-    for (const ir::ExprPtr& load : kept_loads(context_, plan_)) {
-      kept_.push_back({load, context_.fresh(context_.tensor(load->tensor).name + "Kept")});
-    }
+    kept_ = kept_loads(context_, plan_);
     if (plan_.split > 1) {
       print_split();
     } else {
@@ -97,7 +95,7 @@ class ReducePrinter {
 
   void print_whole() {
     open_function(kernel_.name, 1);
-    for (const HeldLoad& kept : kept_) print_kept(kept);
+    for (const LoadArray& kept : kept_) print_kept(kept);
     for (size_t s = 0; s < kernel_.stages.size(); ++s) print_stage(s, true);
     out_.close();
   }
@@ -339,66 +337,87 @@ class ReducePrinter {
   }
 
   static std::string_view count_type(int64_t count) {
-    return count < INT32_MAX - 65536 ? "int" : "int64_t";
+    return count < INT32_MAX - (1 << 20) ? "int" : "int64_t";
   }
 
-  bool uses_kept(size_t s) const {
-    return std::any_of(kept_.begin(), kept_.end(), [&](const HeldLoad& kept) {
-      return makes_load(kernel_.stages[s], *kept.load);
-    });
-  }
-
-  // The loop over the groups of a thread; its body has groupIndex, and turnIndex where rows are
-  // kept: registers have no index that is not known when the loop is unrolled.
-  void open_groups(size_t s, const std::string& first, const std::string& last) {
-    if (!uses_kept(s)) {
-      out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})",
-                            count_type(groups_of(s)), first, last, plan_.members));
-      return;
+  std::vector<LoadArray> kept_of(size_t s) const {
+    std::vector<LoadArray> made;
+    for (const LoadArray& kept : kept_) {
+      if (makes_load(kernel_.stages[s], *kept.load)) made.push_back(kept);
     }
+    return made;
+  }
+
+  void open_turns(int64_t turns, std::string_view type, const std::string& first) {
     out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)",
-                          turns_of(kernel_, plan_, s)));
-    out_.line(fmt::format("const int groupIndex = memberIndex + turnIndex * {};", plan_.members));
+    out_.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)", turns));
+    out_.line(
+        fmt::format("const {} groupIndex = {} + turnIndex * {};", type, first, plan_.members));
+  }
+
+  // All turns of a thread over a row that registers keep: they have no index that is not known
+  // when the loop is unrolled.
+  void open_kept_turns(size_t s) {
+    open_turns(turns_of(kernel_, plan_, s), "int", "memberIndex");
     if (groups_of(s) % plan_.members != 0) {
       out_.line(fmt::format("if (groupIndex >= {}) break;", groups_of(s)));
     }
+    print_inner(s);
   }
 
   // Loads what several passes need.
-  void print_kept(const HeldLoad& kept) {
+  void print_kept(const LoadArray& kept) {
     size_t s = 0;
     while (!makes_load(kernel_.stages[s], *kept.load)) ++s;
-    const int64_t width = plan_.width[s];
-    out_.line(fmt::format("alignas(16) {} {}[{}][{}];",
-                          target::storage_type(context_.tensor(kept.load->tensor).dtype), kept.text,
-                          turns_of(kernel_, plan_, s), width));
-    open_groups(s, "", "");
-    print_inner(s);
-    std::vector<AxisBinding> first = axes_[s];
-    const int lane = plan_.lane_axis[s];
-    if (lane >= 0) {
-      AxisBinding& axis = first[static_cast<size_t>(lane)];
-      axis.variable = ElementLoop::first_variable(axis, width);
-    }
-    ScalarPrinter printer(context_, out_, std::move(first));
-    const std::string place = fmt::format("{} + {}", context_.pointer(kept.load->tensor),
-                                          printer.offset(kept.load->tensor, kept.load->operands));
-    out_.line(fmt::format("ke_copy<{}>({}[turnIndex], {});", width, kept.text, place));
+    declare_array(context_, out_, kept, turns_of(kernel_, plan_, s));
+    open_kept_turns(s);
+    fill_array(context_, out_, kept, axes_[s], plan_.lane_axis[s]);
     out_.close();
   }
 
-  void hold_kept(size_t s, ElementLoop& loop) const {
-    for (const HeldLoad& kept : kept_) {
-      if (!makes_load(kernel_.stages[s], *kept.load)) continue;
-      std::string element = "0";
-      if (plan_.width[s] > 1) {
-        const AxisBinding& lane = axes_[s][static_cast<size_t>(plan_.lane_axis[s])];
-        element = fmt::format("{} - {}", lane.variable,
-                              ElementLoop::first_variable(lane, plan_.width[s]));
-      }
-      loop.hold({kept.load, fmt::format("{}[turnIndex][{}]", kept.text, element)});
+  // The groups of this thread from `first` up to `last`: `body` prints what is done with one, whose
+  // coordinates have been declared, with the loads at hand.
+  template <class Body>
+  void walk(size_t s, const std::string& first, const std::string& last, const Body& body) {
+    const std::vector<LoadArray> kept = kept_of(s);
+    if (!kept.empty()) {
+      open_kept_turns(s);
+      body(kept);
+      return out_.close();
     }
+    const std::string_view type = count_type(groups_of(s));
+    const int64_t count = bounds_of(s).count, turns = early_turns(plan_, count);
+    const std::vector<LoadArray> early = early_loads(context_, plan_, s, turns);
+    if (early.empty()) {
+      out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})", type,
+                            first, last, plan_.members));
+      print_inner(s);
+      body(early);
+      return out_.close();
+    }
+    const std::string next = fmt::format("firstGroup{}", s);
+    const int64_t stride = turns * plan_.members;
+    out_.line(fmt::format("{} {} = {};", type, next, first));
+    out_.open(fmt::format("for (; {0} + {1} < {2}; {0} += {3})", next, stride - plan_.members, last,
+                          stride));
+    for (const LoadArray& array : early) declare_array(context_, out_, array, turns);
+    open_turns(turns, type, next);
+    print_inner(s);
+    for (const LoadArray& array : early) {
+      fill_array(context_, out_, array, axes_[s], plan_.lane_axis[s]);
+    }
+    out_.close();
+    open_turns(turns, type, next);
+    print_inner(s);
+    body(early);
+    out_.close();
+    out_.close();
+    if (count % stride == 0 && groups_of(s) % count == 0) return;
+    out_.open(fmt::format("for (; {0} < {1}; {0} += {2})", next, last, plan_.members));
+    out_.line(fmt::format("const {} groupIndex = {};", type, next));
+    print_inner(s);
+    body({});
+    out_.close();
   }
 
   // Every term of this thread into its accumulator.
@@ -409,7 +428,7 @@ class ReducePrinter {
     const std::string accumulator = accumulator_of(s);
     out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
     const bool adds = stage.reduce == ir::ReduceOp::sum || stage.reduce == ir::ReduceOp::product;
-    const bool chunked = adds && !uses_kept(s) && is_floating(accumulator_dtype(stage)) &&
+    const bool chunked = adds && kept_of(s).empty() && is_floating(accumulator_dtype(stage)) &&
                          bounds.count * plan_.width[s] > 4 * kChunk * plan_.members;
     std::string last = bounds.last;
     if (plan_.split > 1) {
@@ -433,22 +452,22 @@ class ReducePrinter {
   void print_term_loop(size_t s, const std::string& first, const std::string& last,
                        const std::string& accumulator) {
     const FusedStage& stage = kernel_.stages[s];
-    open_groups(s, first, last);
-    print_inner(s);
-    ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
-    hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
-    hold_kept(s, loop);
-    loop.prepare(stage.body);
-    loop.open();
-    ScalarPrinter& element = loop.element();
-    Value term = element.print(stage.body);
-    term = element.print_cast(term, accumulator_dtype(stage));
-    if (is_position(stage.reduce)) {
-      term.text = fmt::format("{}{{{}, {}}}", accumulator_type(stage), term.text, flat_position(s));
-    }
-    out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, term.text)));
-    loop.close();
-    out_.close();
+    walk(s, first, last, [&](const std::vector<LoadArray>& at_hand) {
+      ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
+      hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+      for (const LoadArray& array : at_hand) loop.hold(array);
+      loop.prepare(stage.body);
+      loop.open();
+      ScalarPrinter& element = loop.element();
+      Value term = element.print(stage.body);
+      term = element.print_cast(term, accumulator_dtype(stage));
+      if (is_position(stage.reduce)) {
+        term.text =
+            fmt::format("{}{{{}, {}}}", accumulator_type(stage), term.text, flat_position(s));
+      }
+      out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, term.text)));
+      loop.close();
+    });
   }
 
   // The members' accumulators become one, which all of them have.
@@ -503,17 +522,16 @@ class ReducePrinter {
       last = fmt::format("lastGroup{}", s);
       out_.line(fmt::format("const {} {} = {};", count_type(groups_of(s)), last, bounds.last));
     }
-    open_groups(s, bounds.first, last);
-    print_inner(s);
-    ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
-    hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
-    hold_kept(s, loop);
-    loop.prepare(stage.body);
-    loop.prepare_store(stage.output, stage.store);
-    loop.open();
-    loop.store(stage.output, stage.store, loop.element().print(stage.body));
-    loop.close();
-    out_.close();
+    walk(s, bounds.first, last, [&](const std::vector<LoadArray>& at_hand) {
+      ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
+      hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
+      for (const LoadArray& array : at_hand) loop.hold(array);
+      loop.prepare(stage.body);
+      loop.prepare_store(stage.output, stage.store);
+      loop.open();
+      loop.store(stage.output, stage.store, loop.element().print(stage.body));
+      loop.close();
+    });
   }
 
   PrintContext& context_;
@@ -521,7 +539,7 @@ class ReducePrinter {
   const ReducePlan& plan_;
   std::vector<std::vector<AxisBinding>> axes_;  // one a stage: rows, then inner
   std::vector<std::string> results_;            // variables of the values of the row so far
-  std::vector<HeldLoad> kept_;                  // loads, with the arrays of registers
+  std::vector<LoadArray> kept_;                 // loads of several passes
   std::vector<int64_t> partials_;               // offsets in scratch
   int64_t lane_extent_ = 1, tiles_ = 1, blocks_ = 1;
   CodeWriter out_;
