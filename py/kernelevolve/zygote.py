@@ -26,6 +26,7 @@ import socket
 import struct
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -77,20 +78,37 @@ def warm_up(channel: Channel) -> bool:
     return True
 
 
-def warm_up_for_more() -> None:
-    """What only the second oracle shows to be worth its time: a single one need not wait for it."""
-    gc.disable()
-    with contextlib.suppress(Exception):  # then torch.compile will say what is missing
-        import torch._inductor.compile_fx  # noqa: F401
-    settle()
+def load_for_more() -> None:
+    import torch._inductor.compile_fx  # noqa: F401
 
 
-def warm_up_for_models() -> None:
-    """What candidates of their own kind need: each would import it anew."""
+def load_for_models() -> None:
+    import triton  # noqa: F401
+    import triton.language  # noqa: F401
+
+
+def warm_up_if_harmless(load: Callable[[], None]) -> None:
+    """Imports what children would import anew, unless that would end the forking.
+
+    A PyTorch built for CUDA starts a thread when its compiler is imported, which no fork survives;
+    so a child tries first. What fails to be imported is left to those who want it to say so.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # so that it can be waited for
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            load()
+        os._exit(min(len(os.listdir("/proc/self/task")) - 1, 100))
+    try:
+        _, status = os.waitpid(child, 0)
+    except ChildProcessError:
+        status = 1
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if status != 0:
+        return
     gc.disable()
-    with contextlib.suppress(Exception):  # then a module that wants it will say so
-        import triton  # noqa: F401
-        import triton.language  # noqa: F401
+    with contextlib.suppress(Exception):
+        load()
     settle()
 
 
@@ -232,12 +250,13 @@ def serve(channel: Channel) -> None:
         if request["role"] == "model":
             models += 1
             if models == 1:
-                warm_up_for_models()
+                warm_up_if_harmless(load_for_models)
                 why = why_not_fork()
         else:
             served += 1
             if served == 2:
-                warm_up_for_more()
+                # A single oracle need not wait for what only further ones make worth its time.
+                warm_up_if_harmless(load_for_more)
                 why = why_not_fork()
         with contextlib.suppress(OSError):  # no process to be had: the news end without any
             if why:
