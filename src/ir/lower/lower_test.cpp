@@ -156,6 +156,16 @@ TEST(Lower, CopiesInputsAndRepeatedOutputs) {
   EXPECT_TRUE(matches_golden(lowered(g.returning({out, x, out})), "lower/outputs.txt"));
 }
 
+TEST(Lower, MakesTwoContractionsOfAttention) {
+  GraphWriter g;
+  const ValueId q = g.input("q", {1, 2, 4, 8}), k = g.input("k", {1, 2, 6, 8});
+  const ValueId v = g.input("v", {1, 2, 6, 3});
+  const ValueId out = g.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                             {Arg{q}, Arg{k}, Arg{v}, Arg{0.0}, Arg{true}}, {1, 2, 4, 3});
+  g.also_returns(g.declare("logsumexp", {1, 2, 4}));
+  EXPECT_TRUE(matches_golden(lowered(g.returning({out})), "lower/attention.txt"));
+}
+
 // --- Refusals -----------------------------------------------------------------------------------
 
 TEST(Lower, NamesAnOperationWithoutALowering) {
@@ -204,6 +214,15 @@ TEST(Lower, RefusesOperandsThatDoNotMultiply) {
   const ValueId a = g.input("a", {2, 3}), b = g.input("b", {4, 5});
   const ValueId out = g.call("aten.mm.default", {Arg{a}, Arg{b}}, {2, 5});
   EXPECT_EQ(refusal(g.returning({out})), "aten.mm.default: its operands do not multiply");
+}
+
+TEST(Lower, RefusesAttentionWithDropout) {
+  GraphWriter g;
+  const ValueId q = g.input("q", {1, 2, 4, 8});
+  const ValueId out = g.call("aten._scaled_dot_product_efficient_attention.default",
+                             {Arg{q}, Arg{q}, Arg{q}, Arg{}, Arg{false}, Arg{0.1}}, {1, 2, 4, 8});
+  EXPECT_EQ(refusal(g.returning({out})),
+            "aten._scaled_dot_product_efficient_attention.default: it is not lowered with dropout");
 }
 
 TEST(Lower, RefusesAMissingArgument) {
