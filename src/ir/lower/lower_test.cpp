@@ -166,6 +166,16 @@ TEST(Lower, MakesTwoContractionsOfAttention) {
   EXPECT_TRUE(matches_golden(lowered(g.returning({out})), "lower/attention.txt"));
 }
 
+// Elements 1 and 3 of each row.
+TEST(Lower, ReadsStridesAsPositionsOfTheOperand) {
+  GraphWriter g;
+  const ValueId x = g.input("x", {3, 4});
+  const ValueId out =
+      g.call("aten.as_strided.default", {Arg{x}, list({3, 2}), list({4, 2}), integer(1)}, {3, 2});
+  const std::string text = lowered(g.returning({out}));
+  EXPECT_NE(text.find("load %0[i0, add(mul(i1, 2), 1)]"), std::string::npos) << text;
+}
+
 // --- Refusals -----------------------------------------------------------------------------------
 
 TEST(Lower, NamesAnOperationWithoutALowering) {
@@ -214,6 +224,22 @@ TEST(Lower, RefusesOperandsThatDoNotMultiply) {
   const ValueId a = g.input("a", {2, 3}), b = g.input("b", {4, 5});
   const ValueId out = g.call("aten.mm.default", {Arg{a}, Arg{b}}, {2, 5});
   EXPECT_EQ(refusal(g.returning({out})), "aten.mm.default: its operands do not multiply");
+}
+
+TEST(Lower, RefusesStridesThatLeaveTheOperand) {
+  GraphWriter g;
+  const ValueId out = g.call("aten.as_strided.default",
+                             {Arg{g.input("x", {3, 4})}, list({2, 5}), list({4, 2})}, {2, 5});
+  EXPECT_EQ(refusal(g.returning({out})), "aten.as_strided.default: it leaves its operand");
+}
+
+TEST(Lower, RefusesStridesOfAPart) {
+  GraphWriter g;
+  const ValueId part =
+      g.call("aten.select.int", {Arg{g.input("x", {3, 4})}, integer(0), integer(1)}, {4});
+  const ValueId out = g.call("aten.as_strided.default", {Arg{part}, list({2}), list({1})}, {2});
+  EXPECT_EQ(refusal(g.returning({out})),
+            "aten.as_strided.default: it is lowered for whole contiguous tensors only");
 }
 
 TEST(Lower, RefusesAttentionWithDropout) {
