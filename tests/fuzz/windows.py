@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of operations whose windows slide: convolutions and pools (operations.py)."""
+"""Generators of operations over images: convolutions, pools, attention (operations.py)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def mean_pool(c: Choice) -> Text:
     image, shape = images(c, c.float(), places)
     if c.rng.random() < 0.2:
         image = f"{image}[0]"
-    if c.rng.random() < 0.4:
+    # PyTorch decomposes uneven shares into an operation a place.
+    if max(shape[2:]) <= 16 and c.rng.random() < 0.6:
         sizes = [c.rng.choice((1, 2, 3, extent, extent + 1)) for extent in shape[2:]]
         return f"F.adaptive_avg_pool{places}d({image}, {sizes})", False
     options = f"{some(c, places, (1, 2, 3, 3, 4))}, {some(c, places, (1, 2, 2, 3))}"
@@ -89,6 +90,16 @@ def mean_pool(c: Choice) -> Text:
     return f"F.avg_pool{places}d({image}, {options})", False
 
 
+def attention(c: Choice) -> Text:
+    x = c.float()
+    image, shape = images(c, x, 2)
+    options = c.pick("", ", is_causal=True", ", scale=0.5")
+    if c.rng.random() < 0.3:
+        mask = literal(c, [1, shape[2]])
+        options = f", {c.pick(mask, f'{mask}.masked_fill({mask} < 0, -torch.inf)')}"
+    return f"F.scaled_dot_product_attention({image}, {image}.sin(), {image}{options})", False
+
+
 GENERATORS: tuple[Callable[[Choice], Text], ...] = (
     convolution,
     convolution,
@@ -97,4 +108,5 @@ GENERATORS: tuple[Callable[[Choice], Text], ...] = (
     max_pool,
     mean_pool,
     mean_pool,
+    attention,
 )

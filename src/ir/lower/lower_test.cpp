@@ -156,6 +156,26 @@ TEST(Lower, CopiesInputsAndRepeatedOutputs) {
   EXPECT_TRUE(matches_golden(lowered(g.returning({out, x, out})), "lower/outputs.txt"));
 }
 
+TEST(Lower, MakesTwoContractionsOfAttention) {
+  GraphWriter g;
+  const ValueId q = g.input("q", {1, 2, 4, 8}), k = g.input("k", {1, 2, 6, 8});
+  const ValueId v = g.input("v", {1, 2, 6, 3});
+  const ValueId out = g.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                             {Arg{q}, Arg{k}, Arg{v}, Arg{0.0}, Arg{true}}, {1, 2, 4, 3});
+  g.also_returns(g.declare("logsumexp", {1, 2, 4}));
+  EXPECT_TRUE(matches_golden(lowered(g.returning({out})), "lower/attention.txt"));
+}
+
+// Elements 1 and 3 of each row.
+TEST(Lower, ReadsStridesAsPositionsOfTheOperand) {
+  GraphWriter g;
+  const ValueId x = g.input("x", {3, 4});
+  const ValueId out =
+      g.call("aten.as_strided.default", {Arg{x}, list({3, 2}), list({4, 2}), integer(1)}, {3, 2});
+  const std::string text = lowered(g.returning({out}));
+  EXPECT_NE(text.find("load %0[i0, add(mul(i1, 2), 1)]"), std::string::npos) << text;
+}
+
 // --- Refusals -----------------------------------------------------------------------------------
 
 TEST(Lower, NamesAnOperationWithoutALowering) {
@@ -204,6 +224,31 @@ TEST(Lower, RefusesOperandsThatDoNotMultiply) {
   const ValueId a = g.input("a", {2, 3}), b = g.input("b", {4, 5});
   const ValueId out = g.call("aten.mm.default", {Arg{a}, Arg{b}}, {2, 5});
   EXPECT_EQ(refusal(g.returning({out})), "aten.mm.default: its operands do not multiply");
+}
+
+TEST(Lower, RefusesStridesThatLeaveTheOperand) {
+  GraphWriter g;
+  const ValueId out = g.call("aten.as_strided.default",
+                             {Arg{g.input("x", {3, 4})}, list({2, 5}), list({4, 2})}, {2, 5});
+  EXPECT_EQ(refusal(g.returning({out})), "aten.as_strided.default: it leaves its operand");
+}
+
+TEST(Lower, RefusesStridesOfAPart) {
+  GraphWriter g;
+  const ValueId part =
+      g.call("aten.select.int", {Arg{g.input("x", {3, 4})}, integer(0), integer(1)}, {4});
+  const ValueId out = g.call("aten.as_strided.default", {Arg{part}, list({2}), list({1})}, {2});
+  EXPECT_EQ(refusal(g.returning({out})),
+            "aten.as_strided.default: it is lowered for whole contiguous tensors only");
+}
+
+TEST(Lower, RefusesAttentionWithDropout) {
+  GraphWriter g;
+  const ValueId q = g.input("q", {1, 2, 4, 8});
+  const ValueId out = g.call("aten._scaled_dot_product_efficient_attention.default",
+                             {Arg{q}, Arg{q}, Arg{q}, Arg{}, Arg{false}, Arg{0.1}}, {1, 2, 4, 8});
+  EXPECT_EQ(refusal(g.returning({out})),
+            "aten._scaled_dot_product_efficient_attention.default: it is not lowered with dropout");
 }
 
 TEST(Lower, RefusesAMissingArgument) {

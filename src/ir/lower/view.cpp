@@ -235,6 +235,34 @@ Result<void> unfold(LoweringContext& context, const Node& node) {
   return {};
 }
 
+// as_strided(self, size, stride, storage_offset): of the storage, which is known to hold the
+// operand's elements in row-major order only where the operand is a whole tensor.
+Result<void> as_strided(LoweringContext& context, const Node& node) {
+  const Call call(context, node);
+  const View view = TRY(view_of(context, call));
+  const bool dense = context.value(view.self).strides == contiguous_strides(view.from);
+  if (!context.whole(view.self) || !dense) {
+    return call.unavailable("it is lowered for whole contiguous tensors only");
+  }
+  const std::vector<int64_t> strides = TRY(call.integers(2, "stride"));
+  const int64_t offset = TRY(call.integer(3, "storage_offset", 0));
+  const int64_t count = element_count(view.from);
+  bool fits = strides.size() == view.to.size() && offset >= 0 && offset < count;
+  ExprPtr position = index_constant(offset);
+  int64_t last = offset;
+  for (size_t d = 0; fits && d < strides.size(); ++d) {
+    fits = view.to[d] >= 1 && strides[d] >= 0 && strides[d] < count && view.to[d] <= count;
+    if (!fits) break;
+    last = std::min(count, last + (view.to[d] - 1) * strides[d]);
+    position = binary(BinaryOp::add, position,
+                      binary(BinaryOp::mul, axis(static_cast<int>(d)), index_constant(strides[d])));
+  }
+  if (!fits || last >= count) return call.wrong("it leaves its operand");
+  context.place(view.id,
+                {context.read(view.self, reshape_indices({count}, {position}, view.from)), {}});
+  return {};
+}
+
 // Of dimensions dim1 and dim2 the elements (i, i + offset), as a new last dimension.
 Result<void> diagonal(LoweringContext& context, const Node& node) {
   const Call call(context, node);
@@ -285,6 +313,7 @@ const LoweringFamily lowering_view{"view",
                                     {"aten.unbind.int", unbind},
                                     {"aten.flip.default", flip},
                                     {"aten.repeat.default", repeat},
+                                    {"aten.as_strided.default", as_strided},
                                     {"aten.diagonal.default", diagonal},
                                     {"aten.unfold.default", unfold}}};
 

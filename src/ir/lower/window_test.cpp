@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and pools: what they lower to, and their numbers on operands small enough to work
-// out by hand. Comparisons with PyTorch on random ones are in tests/fuzz.
+// Convolutions, pools and attention: what they lower to, and their numbers on operands small enough
+// to work out by hand. Comparisons with PyTorch on random ones are in tests/fuzz.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -277,6 +277,46 @@ TEST(LowerPool, RefusesWhatDoesNotFit) {
             "aten.max_pool2d_with_indices.default: its declared shape is wrong");
   EXPECT_EQ(refused(mean_pool(5, {list({1, 2, 3})}, 5)),
             "aten.avg_pool2d.default: 'kernel_size' does not fit");
+}
+
+// --- Attention ----------------------------------------------------------------------------------
+
+// One head of width 1, over so many keys and as many queries.
+Graph attention(int64_t keys, bool causal, bool masked, double scale) {
+  GraphWriter g;
+  const ValueId q = g.input("q", {1, 1, keys, 1}, DType::float64);
+  const ValueId k = g.input("k", {1, 1, keys, 1}, DType::float64);
+  const ValueId v = g.input("v", {1, 1, keys, 1}, DType::float64);
+  std::vector<NamedArg> options = {{"scale", Arg{scale}}};
+  if (masked) {
+    options.push_back({"attn_mask", Arg{g.input("mask", {keys, keys}, DType::float64)}});
+  }
+  return g.returning({g.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                             {Arg{q}, Arg{k}, Arg{v}, Arg{0.0}, Arg{causal}}, {1, 1, keys, 1},
+                             DType::float64, options)});
+}
+
+TEST(LowerAttention, WeighsValuesByTheSoftmaxOfScaledScores) {
+  // Scores are 0 and log 3: weights 1/4 and 3/4.
+  const Numbers found =
+      computed(attention(2, false, false, 0.5), {{2, 0}, {0, std::log(3.0)}, {4, 8}});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_NEAR(found[0], 7, 1e-12);
+  EXPECT_EQ(found[1], 6);
+}
+
+TEST(LowerAttention, SeesNoLaterKeyWhenCausal) {
+  const Numbers found = computed(attention(3, true, false, 1), {{0, 0, 0}, {0, 0, 0}, {2, 4, 9}});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0], 2);
+  EXPECT_EQ(found[1], 3);
+  EXPECT_NEAR(found[2], 5, 1e-12);
+}
+
+TEST(LowerAttention, GivesZeroWhereEveryKeyIsMasked) {
+  EXPECT_EQ(computed(attention(2, false, true, 1),
+                     {{0, 0}, {0, 0}, {4, 8}, {-kInfinity, -kInfinity, 0, -kInfinity}}),
+            (Numbers{0, 4}));
 }
 
 }  // namespace
