@@ -124,10 +124,11 @@ DeviceRunnerOptions runner_options(const DeviceEvaluatorOptions& options, Device
 
 class DeviceJudge final : public Evaluator {
  public:
-  DeviceJudge(const DeviceEvaluatorOptions& options, std::unique_ptr<TimingLock> lock,
+  DeviceJudge(const DeviceEvaluatorOptions& options, std::unique_ptr<TimingLock> builds,
               Builder builder)
       : options_(options.judge),
-        lock_(std::move(lock)),
+        builds_(std::move(builds)),
+        lock_(options_.device_lock),
         builder_(std::move(builder)),
         sets_(*options_.oracle, options_.machine, options.memory_bytes, options_.limits,
               options_.seed),
@@ -155,7 +156,8 @@ class DeviceJudge final : public Evaluator {
   Result<std::optional<DeviceFailure>> time(const JudgeOptions& options, Evaluation& evaluation);
 
   EvaluatorOptions options_;
-  std::unique_ptr<TimingLock> lock_;
+  std::unique_ptr<TimingLock> builds_;  // never held: compilers do not disturb a device
+  TimingLock lock_;
   Builder builder_;
   std::mutex running_;  // held while a launcher runs: guards what follows
   DeviceSets sets_;
@@ -171,7 +173,7 @@ class DeviceJudge final : public Evaluator {
 Result<void> DeviceJudge::refresh_baselines(const JudgeOptions& options) {
   if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
   const std::vector<int64_t> ids = TRY(fill_timing_slots(sets_));
-  const TimingLock::Held lock = lock_->hold();
+  const TimingLock::Held lock = lock_.hold();
   return baselines_.measure_all(ids);
 }
 
@@ -209,7 +211,7 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
   if (options.measure && options.effort != Effort::screen) {
     TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
   }
-  const TimingLock::Turn turn = TRY(lock_->take_turn());
+  const TimingLock::Turn turn = TRY(lock_.take_turn());
   // What the search was judged with is not what confirms; those confirmed in a row share new sets.
   if (options.effort == Effort::confirm && !sets_unseen_) sets_.renew();
   sets_unseen_ = options.effort == Effort::confirm;
@@ -262,7 +264,7 @@ Result<void> DeviceJudge::judge_loaded(const JudgeOptions& options, Evaluation& 
 
 Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& options,
                                                        Evaluation& evaluation) {
-  const TimingLock::Held held = lock_->hold();
+  const TimingLock::Held held = lock_.hold();
   TRY(bench().hold_background(true));
   const DeviceTimingOptions timing{.sets = &sets_,
                                    .baselines = &baselines_,
@@ -289,9 +291,10 @@ Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& optio
 }  // namespace
 
 Result<std::unique_ptr<Evaluator>> make_judge(const DeviceEvaluatorOptions& options,
-                                              std::unique_ptr<TimingLock> lock, Builder builder) {
+                                              std::unique_ptr<TimingLock> builds,
+                                              Builder builder) {
   return std::unique_ptr<Evaluator>(
-      std::make_unique<DeviceJudge>(options, std::move(lock), std::move(builder)));
+      std::make_unique<DeviceJudge>(options, std::move(builds), std::move(builder)));
 }
 
 }  // namespace ke::device
@@ -302,11 +305,10 @@ Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOp
   const EvaluatorOptions& judge = options.judge;
   KE_ASSERT(judge.oracle && judge.oracle->device_slots() && judge.target && judge.clock &&
             !options.launcher_command.empty());
-  // Turns keep others off the device; their work on the processor need not stop meanwhile.
-  auto lock = std::make_unique<TimingLock>(judge.device_lock);
+  auto builds = std::make_unique<TimingLock>(std::filesystem::path());
   Builder builder = TRY(Builder::create({judge.target, judge.limits, judge.libraries,
-                                         judge.artifacts, lock.get(), judge.clock}));
-  return device::make_judge(options, std::move(lock), std::move(builder));
+                                         judge.artifacts, builds.get(), judge.clock}));
+  return device::make_judge(options, std::move(builds), std::move(builder));
 }
 
 MachineProfile device_profile(const DeviceFacts& facts) {

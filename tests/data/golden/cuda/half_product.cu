@@ -4,56 +4,26 @@
 // Inputs: x bfloat16[512, 256], w bfloat16[256, 384].
 // Outputs: y bfloat16[512, 384].
 //
-// ke:scratch 458752
-// ke:launch kernel0_mm_pack grid=(28, 1) block=(256) shared=33280 args=(out0, in0, in1, scratch+0)
+// ke:scratch 196608
+// ke:launch kernel0_mm_pack grid=(12, 1) block=(256) shared=33280 args=(out0, in0, in1, scratch+0)
 // ke:launch kernel0_mm_product grid=(12, 1) block=(384) shared=132176 args=(out0, in0, in1, scratch+0)
 #include <stdint.h>
 
 #include "kernelevolve/device.h"
 
 // kernel0_mm: aten.mm.default; aten.mm.
-// Schedule: m 512, n 384, k 256 on tensor cores; bfloat16 operands as they are; tiles of 128 x 128,
-// 4 slices of 64 in shared memory.
+// Schedule: m 512, n 384, k 256 on tensor cores; bfloat16 operands as they are; A gathered from
+// where it lies; tiles of 128 x 128, 4 slices of 64 in shared memory.
 extern "C" __global__ void __launch_bounds__(256) kernel0_mm_pack(uint16_t* __restrict__ y, const
     uint16_t* __restrict__ x, const uint16_t* __restrict__ w, char* __restrict__ scratchRoom) {
   const int threadIndex = (int)threadIdx.x;
-  if (blockIdx.x < 16u) {
-    const int blockRest = (int)blockIdx.x;
-    const int kSlice = blockRest % 4;
-    const int rowBlock = blockRest / 4 % 4;
-    const int restOfBlock = blockRest / 16;
-    const int tileRows = restOfBlock * 4 + rowBlock;
-    float* const rowScales = (float*)ke_shared();
-    char* const toTile = scratchRoom + INT64_C(0) + ((int64_t)tileRows * 4 + kSlice) * 16384;
-    #pragma unroll
-    for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
-      const int rowIndex = turnIndex * 32 + threadIndex / 8, pieceIndex = threadIndex % 8;
-      alignas(16) float eightOfK[8] = {};
-      const int m = rowBlock * 128 + rowIndex;
-      #pragma unroll
-      for (int groupIndex = 0; groupIndex < 2; ++groupIndex) {
-        const int kFirst = kSlice * 64 + pieceIndex * 8 + groupIndex * 4;
-        if (m < 512 && kFirst < 256) {
-          alignas(16) uint16_t xWide0[4];
-          ke_copy<4>(xWide0, x + m * 256 + kFirst);
-          #pragma unroll
-          for (int k = kFirst; k < kFirst + 4; ++k) {
-            const float cast_1 = ke_load_bf16(&xWide0[k - kFirst]);
-            eightOfK[groupIndex * 4 + k - kFirst] = cast_1;
-          }
-        }
-      }
-      ke_pack_bf16(toTile + ke_tile_place(rowIndex, pieceIndex), eightOfK);
-    }
-    return;
-  }
-  const int blockRest = (int)(blockIdx.x - 16u);
+  const int blockRest = (int)blockIdx.x;
   const int kSlice = blockRest % 4;
   const int rowBlock = blockRest / 4 % 3;
   const int restOfBlock = blockRest / 12;
   const int tileRows = restOfBlock * 3 + rowBlock;
   float* const rowScales = (float*)ke_shared();
-  char* const toTile = scratchRoom + INT64_C(262144) + ((int64_t)tileRows * 4 + kSlice) * 16384;
+  char* const toTile = scratchRoom + INT64_C(0) + ((int64_t)tileRows * 4 + kSlice) * 16384;
   float* const turnedRows = rowScales + 128;
   #pragma unroll 8
   for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
@@ -63,12 +33,12 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_mm_pack(uint16_t* __re
     const int k = kSlice * 64 + depthIndex;
     alignas(16) float eachValue[4] = {};
     if (nFirst < 384 && k < 256) {
-      alignas(16) uint16_t wWide2[4];
-      ke_copy<4>(wWide2, w + k * 384 + nFirst);
+      alignas(16) uint16_t wWide0[4];
+      ke_copy<4>(wWide0, w + k * 384 + nFirst);
       #pragma unroll
       for (int n = nFirst; n < nFirst + 4; ++n) {
-        const float cast_3 = ke_load_bf16(&wWide2[n - nFirst]);
-        eachValue[n - nFirst] = cast_3;
+        const float cast_1 = ke_load_bf16(&wWide0[n - nFirst]);
+        eachValue[n - nFirst] = cast_1;
       }
     }
     ke_copy<4>(turnedRows + depthIndex * 128 + (rowIndex ^ depthIndex / 8 * 4), eachValue);
@@ -102,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_mm_product(uint16_t
   uint64_t* const stageEmpty = stageFull + 4, *const allDone = stageFull + 8;
   if (threadIndex == 0) {
     for (int stageAt = 0; stageAt < 4; ++stageAt) {
-      ke_barrier_make(stageFull + stageAt, 1);
+      ke_barrier_make(stageFull + stageAt, 5);
       ke_barrier_make(stageEmpty + stageAt, 8);
     }
     ke_barrier_make(allDone, 8);
@@ -110,23 +80,46 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_mm_product(uint16_t
   }
   __syncthreads();
   if (threadIndex < 128) {
-    ke_fewer_registers<24>();
-    if (threadIndex == 0) {
-      const char* fromA = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 4 + tileM) * 65536;
-      const char* fromB = scratchRoom + INT64_C(262144) + ((int64_t)restOfBlock * 3 + tileN) *
-          65536;
-      int stageIndex = 0, stageParity = 1;
-      for (int kSlice = 0; kSlice < 4; ++kSlice) {
-        ke_barrier_expect(stageFull + stageIndex, 32768);
-        char* const toStage = allStages + stageIndex * 32768;
-        ke_bulk_copy(toStage, fromA + (int64_t)kSlice * 16384, 16384, stageFull + stageIndex);
+    ke_fewer_registers<72>();
+    const int pieceIndex = threadIndex % 8;
+    const char* const fromB = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 3 + tileN) * 65536;
+    int stageIndex = 0, stageParity = 1, stageReady = 0;
+    for (int kSlice = 0; kSlice < 4; ++kSlice) {
+      char* const toStage = allStages + stageIndex * 32768;
+      if (threadIndex == 0) {
+        ke_barrier_expect(stageFull + stageIndex, 16384);
         ke_bulk_copy(toStage + 16384, fromB + (int64_t)kSlice * 16384, 16384, stageFull +
             stageIndex);
-        if (++stageIndex == 4) stageIndex = 0, stageParity ^= 1;
       }
+      #pragma unroll
+      for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
+        const int rowIndex = turnIndex * 16 + threadIndex / 8;
+        const int m = mBegin + rowIndex, pieceOfK = kSlice * 8 + pieceIndex;
+        const bool pieceExists = true;
+        const int add_2 = (m * 32) + pieceOfK;
+        const char* const fromPiece = (const char*)x + (int64_t)(pieceExists ? add_2 : 0) * 16;
+        char* const toPiece = toStage + ke_tile_place(rowIndex, pieceIndex);
+        ke_copy_16_if(pieceExists, toPiece, fromPiece);
+      }
+      ke_copies_commit();
+      if (kSlice >= 2) {
+        ke_copies_wait<2>();
+        ke_written_for_products();
+        __syncwarp();
+        if (threadIndex % 32 == 0) ke_barrier_arrive(stageFull + stageReady);
+        if (++stageReady == 4) stageReady = 0;
+      }
+      if (++stageIndex == 4) stageIndex = 0, stageParity ^= 1;
+    }
+    ke_copies_wait<0>();
+    for (int leftOver = 0; leftOver < 2; ++leftOver) {
+      ke_written_for_products();
+      __syncwarp();
+      if (threadIndex % 32 == 0) ke_barrier_arrive(stageFull + stageReady);
+      if (++stageReady == 4) stageReady = 0;
     }
   } else {
-    ke_more_registers<240>();
+    ke_more_registers<216>();
     const int groupIndex = threadIndex / 128 - 1, warpIndex = threadIndex / 32 - 4;
     const int laneIndex = threadIndex % 32;
     float mainSums[64] = {}, tileSums[64] = {};
@@ -172,15 +165,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_mm_product(uint16_t
       alignas(16) float rowSums[4];
       ke_copy<4>(rowSums, warpSums + rowIndex * 136 + laneIndex * 4);
       const int nFirst = nBegin + laneIndex * 4;
-      alignas(16) uint16_t yWide4[4];
+      alignas(16) uint16_t yWide3[4];
       #pragma unroll
       for (int n = nFirst; n < nFirst + 4; ++n) {
-        const float cast_5 = rowSums[n - nFirst];
+        const float cast_4 = rowSums[n - nFirst];
+        const float cast_5 = ke_round_bf16((float)cast_4);
         const float cast_6 = ke_round_bf16((float)cast_5);
-        const float cast_7 = ke_round_bf16((float)cast_6);
-        yWide4[n - nFirst] = ke_bits_bf16((float)cast_7);
+        yWide3[n - nFirst] = ke_bits_bf16((float)cast_6);
       }
-      ke_copy<4>(y + m * 384 + nFirst, yWide4);
+      ke_copy<4>(y + m * 384 + nFirst, yWide3);
     }
   }
 }

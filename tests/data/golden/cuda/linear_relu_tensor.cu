@@ -205,14 +205,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
   if (threadIndex < 128) {
     ke_fewer_registers<24>();
     if (threadIndex == 0) {
-      const char* fromA = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 8 + tileM) * 262144;
-      const char* fromB = scratchRoom + INT64_C(2166784) + ((int64_t)restOfBlock * 16 + tileN) *
+      const char* const fromA = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 8 + tileM) *
           262144;
+      const char* const fromB = scratchRoom + INT64_C(2166784) + ((int64_t)restOfBlock * 16 + tileN)
+          * 262144;
       int stageIndex = 0, stageParity = 1;
       for (int kSlice = 0; kSlice < 8; ++kSlice) {
         if (kSlice >= 3) ke_barrier_wait(stageEmpty + stageIndex, stageParity);
-        ke_barrier_expect(stageFull + stageIndex, 65536);
         char* const toStage = allStages + stageIndex * 65536;
+        ke_barrier_expect(stageFull + stageIndex, 65536);
         ke_bulk_copy(toStage, fromA + (int64_t)kSlice * 32768, 32768, stageFull + stageIndex);
         ke_bulk_copy(toStage + 32768, fromB + (int64_t)kSlice * 32768, 32768, stageFull +
             stageIndex);
@@ -269,8 +270,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
         ((int64_t)restOfBlock * 16 + tileN) * 128;
     float columnInverses[4];
     #pragma unroll
-    for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = inverseB[laneIndex * 4 +
-        eachOne];
+    for (int eachOne = 0; eachOne < 4; ++eachOne) {
+      columnInverses[eachOne] = inverseB[laneIndex * 4 + eachOne];
+    }
     #pragma unroll 2
     for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
       const int m = mBegin + warpIndex * 16 + rowIndex;
@@ -308,7 +310,12 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_repair(float* __
       ((int64_t)restOfBlock * 8 + tileM) * 128;
   const float* const inverseB = (const float*)(scratchRoom + INT64_C(6361088)) +
       ((int64_t)restOfBlock * 16 + tileN) * 128;
-  const float ownInverse = threadIndex < 128 ? inverseA[threadIndex] : inverseB[threadIndex - 128];
+  float ownInverse;
+  if (threadIndex < 128) {
+    ownInverse = inverseA[threadIndex];
+  } else {
+    ownInverse = inverseB[threadIndex - 128];
+  }
   const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, int b) {
       return a | b; });
   if (anyWithout == 0) return;
