@@ -57,6 +57,12 @@ Result<std::string> export_node(NodeId id, const std::string& as, const std::str
   const RunRow run = TRY(graph.run(node.run));
   const ProblemRow problem = TRY(graph.problem(run.scope.problem));
   const SessionOptions options = TRY(session_of_run(workspace, node.run));
+  if (TRY(target_named(options.target))->device != nullptr) {
+    return Error{Errc::unavailable,
+                 fmt::format("node {} is a kernel of {}, and only kernels for processors can be "
+                             "exported so far; `kernelevolve graph show {}` has its source.",
+                             id.value, options.target, id.value)};
+  }
   auto session = TRY(Session::open(options, workspace, events));
   if (session->problem().digest != problem.digest) {
     return Error{Errc::conflict,

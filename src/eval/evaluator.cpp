@@ -20,6 +20,7 @@
 #include "eval/event_counts.hpp"
 #include "eval/floor.hpp"
 #include "eval/kernel_profiler.hpp"
+#include "eval/patience.hpp"
 #include "eval/timing.hpp"
 #include "eval/timing_lock.hpp"
 #include "os/file_system.hpp"
@@ -122,20 +123,9 @@ Result<void> Judge::refresh_baselines(const JudgeOptions& options) {
   return baselines_.measure_all(ids);
 }
 
-// A search need not wait long for a kernel far slower than eager, nor than the best it has; a
-// person's kernel may be slow.
 Nanoseconds Judge::call_max(const JudgeOptions& options) const {
-  constexpr int64_t kHopeless = 5;  // times the best
-  const Nanoseconds whole = options_.limits.call_max;
-  const auto eager = baselines_.time_ns(BaselineKind::eager);
-  if (!eager) return whole;
-  const Nanoseconds grown = 50 * Nanoseconds(*eager);
-  if (options.effort == Effort::screen) {
-    const Nanoseconds patience =
-        options.best_ns ? kHopeless * Nanoseconds(*options.best_ns) : grown;
-    return std::clamp<Nanoseconds>(patience, std::chrono::seconds(2), std::max(whole, grown));
-  }
-  return std::max(whole, grown);
+  return longest_call(options_.limits, options, baselines_.time_ns(BaselineKind::eager),
+                      std::chrono::seconds(2));
 }
 
 // Screens leave out what would cost more than it tells: sets whose truth has to be made again, and

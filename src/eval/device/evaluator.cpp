@@ -15,6 +15,7 @@
 #include "eval/device/check.hpp"
 #include "eval/device/timing.hpp"
 #include "eval/floor.hpp"
+#include "eval/patience.hpp"
 #include "eval/timing_lock.hpp"
 #include "oracle/model_process.hpp"
 #include "os/file_system.hpp"
@@ -177,19 +178,10 @@ Result<void> DeviceJudge::refresh_baselines(const JudgeOptions& options) {
   return baselines_.measure_all(ids);
 }
 
-// As for kernels on the processor: a search need not wait long for what is hopelessly slow.
+// The first call of a module may compile.
 Nanoseconds DeviceJudge::call_max(const JudgeOptions& options) const {
-  constexpr int64_t kHopelessly = 5;  // times the best
-  const Nanoseconds whole = options_.limits.call_max;
-  const auto eager = baselines_.time_ns(BaselineKind::eager);
-  if (!eager) return whole;
-  const Nanoseconds grown = 50 * Nanoseconds(*eager);
-  if (options.effort == Effort::screen) {
-    const Nanoseconds patience =
-        options.best_ns ? kHopelessly * Nanoseconds(*options.best_ns) : grown;
-    return std::clamp<Nanoseconds>(patience, std::chrono::seconds(5), std::max(whole, grown));
-  }
-  return std::max(whole, grown);
+  return longest_call(options_.limits, options, baselines_.time_ns(BaselineKind::eager),
+                      std::chrono::seconds(5));
 }
 
 // Screens leave out what would cost more than it tells, as on the processor (evaluator.cpp).
