@@ -14,7 +14,7 @@
 //
 // ke:case in0.ndim == 2 && in0[0] == 1024 && in0[1] == 64
 // ke:scratch 0
-// ke:launch case0_kernel0_sum grid=(256, 1) block=(256) shared=32 args=(out0, in0, in1)
+// ke:launch case0_kernel0_sum grid=(1024, 1) block=(64) shared=8 args=(out0, in0, in1)
 // ke:case in0.ndim == 2 && in0[0] == 1 && in0[1] == 1
 // ke:scratch 0
 // ke:launch case1_kernel0_sum grid=(1, 1) block=(256) args=(out0, in0, in1)
@@ -27,11 +27,11 @@
 namespace case0 {
 
 // case0_kernel0_sum: aten.sum.dim_IntList; aten.add.Tensor.
-// Schedule: 64 threads a row, 4 rows a block, 4 neighbours at once.
-extern "C" __global__ void __launch_bounds__(256) case0_kernel0_sum(float* __restrict__ y, const
+// Schedule: 64 threads a row, 1 rows a block, 4 neighbours at once.
+extern "C" __global__ void __launch_bounds__(64) case0_kernel0_sum(float* __restrict__ y, const
     float* __restrict__ x, const float* __restrict__ b) {
   const int memberIndex = (int)threadIdx.x % 64;
-  const int rowIndex = (int)blockIdx.x * 4 + (int)threadIdx.x / 64;
+  const int rowIndex = (int)blockIdx.x;
   const int i = rowIndex;
   float totalOf0 = 0.0f;
   for (int groupIndex = memberIndex; groupIndex < 16; groupIndex += 64) {

@@ -5,29 +5,29 @@
 // Outputs: y float32[4096, 4096].
 //
 // ke:scratch 0
-// ke:launch kernel0_softmax grid=(4096, 1) block=(256) shared=32 args=(out0, in0)
+// ke:launch kernel0_softmax grid=(4096, 1) block=(128) shared=16 args=(out0, in0)
 #include <stdint.h>
 
 #include "kernelevolve/device.h"
 
 // kernel0_softmax: aten._softmax.default; aten._softmax.default; aten._softmax.default.
-// Schedule: 256 threads a row, 1 rows a block, which keep it in registers, 4 neighbours at once.
-extern "C" __global__ void __launch_bounds__(256) kernel0_softmax(float* __restrict__ y, const
+// Schedule: 128 threads a row, 1 rows a block, which keep it in registers, 4 neighbours at once.
+extern "C" __global__ void __launch_bounds__(128) kernel0_softmax(float* __restrict__ y, const
     float* __restrict__ x) {
-  const int memberIndex = (int)threadIdx.x % 256;
+  const int memberIndex = (int)threadIdx.x % 128;
   const int rowIndex = (int)blockIdx.x;
   const int i = rowIndex;
-  alignas(16) float xKept0[4][4];
+  alignas(16) float xKept0[8][4];
   #pragma unroll
-  for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
-    const int groupIndex = memberIndex + turnIndex * 256;
+  for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 128;
     const int jFirst = groupIndex * 4;
     ke_copy<4>(xKept0[turnIndex], x + i * 4096 + jFirst);
   }
   float totalOf0 = -ke_infinity_float();
   #pragma unroll
-  for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
-    const int groupIndex = memberIndex + turnIndex * 256;
+  for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 128;
     const int jFirst = groupIndex * 4;
     #pragma unroll
     for (int j = jFirst; j < jFirst + 4; ++j) {
@@ -35,13 +35,13 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_softmax(float* __restr
       totalOf0 = ke_maximum(totalOf0, x_1);
     }
   }
-  totalOf0 = ke_join<256>(totalOf0, ke_shared(), [](float a, float b) { return (float)(ke_maximum(a,
+  totalOf0 = ke_join<128>(totalOf0, ke_shared(), [](float a, float b) { return (float)(ke_maximum(a,
       b)); });
   const float mRow2 = totalOf0;
   float totalOf1 = 0.0f;
   #pragma unroll
-  for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
-    const int groupIndex = memberIndex + turnIndex * 256;
+  for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 128;
     const int jFirst = groupIndex * 4;
     #pragma unroll
     for (int j = jFirst; j < jFirst + 4; ++j) {
@@ -49,11 +49,11 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_softmax(float* __restr
       totalOf1 = totalOf1 + exp_3;
     }
   }
-  totalOf1 = ke_join<256>(totalOf1, ke_shared(), [](float a, float b) { return (float)(a + b); });
+  totalOf1 = ke_join<128>(totalOf1, ke_shared(), [](float a, float b) { return (float)(a + b); });
   const float sRow4 = totalOf1;
   #pragma unroll
-  for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
-    const int groupIndex = memberIndex + turnIndex * 256;
+  for (int turnIndex = 0; turnIndex < 8; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 128;
     const int jFirst = groupIndex * 4;
     alignas(16) float yWide5[4];
     #pragma unroll
