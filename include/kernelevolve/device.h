@@ -322,17 +322,17 @@ KE_DEVICE T ke_join(T value, char* room, Join join) {
   return value;
 }
 
-/* Joins the values of the threads of one column of a block of 32 x kRows; `room` holds one T a
- * thread. Every thread of the block takes part and gets its column's. */
-template <int kRows, typename T, typename Join>
+/* Joins the values of the threads of one column of a block of kColumns x kRows; `room` holds one T
+ * a thread. Every thread of the block takes part and gets its column's. */
+template <int kRows, int kColumns, typename T, typename Join>
 KE_DEVICE T ke_join_column(T value, char* room, Join join) {
   T* const parts = (T*)room;
   parts[threadIdx.x] = value;
   __syncthreads();
-  const int column = (int)threadIdx.x % 32;
+  const int column = (int)threadIdx.x % kColumns;
   value = parts[column];
 #pragma unroll
-  for (int i = 1; i < kRows; ++i) value = join(value, parts[i * 32 + column]);
+  for (int i = 1; i < kRows; ++i) value = join(value, parts[i * kColumns + column]);
   __syncthreads();
   return value;
 }

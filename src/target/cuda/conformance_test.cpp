@@ -57,7 +57,35 @@ const std::vector<ir::Schedule> kRowSchedules{
     {{"threads_per_row", 64}, {"split", 8}, {"recompute", 1}},
     {{"threads_per_row", 128}, {"split", 4}, {"recompute", 0}},
     {{"columns", 1}, {"block", 256}},
-    {{"columns", 1}, {"block", 64}, {"split", 4}}};
+    {{"columns", 1}, {"block", 64}, {"split", 4}},
+    {{"columns", 1}, {"columns_a_block", 64}, {"block", 128}, {"in_flight", 2}},
+    {{"cluster", 2}, {"block", 64}, {"threads_per_row", 32}},
+    {{"cluster", 8}, {"block", 64}, {"width", 2}, {"keep_row", 0}, {"recompute", 0}}};
+
+TEST(CudaEmulation, MapsAreRightUnderEverySchedule) {
+  std::vector<ir::Schedule> schedules;
+  for (const int64_t width : {1, 4}) {
+    for (const int64_t items : {1, 2, 8}) {
+      schedules.push_back({{"width", width}, {"items", items}, {"block", 64}});
+    }
+  }
+  std::vector<ConformanceCase> cases;
+  for (const int columns : {96, 101}) {
+    append(cases, scheduled("bias and square",
+                            fmt::format(R"(tensor %0 x: float32[37, {0}] input
+tensor %1 b: float32[{0}] input
+tensor %2 s: float32[37, {0}] output
+tensor %3 y: float32[37, {0}] output
+inputs %0, %1
+stage %2[i=37, j={0}] = map: add(load %0[i0, i1], load %1[i1])  # add
+stage %3[i=37, j={0}] = map: mul(load %2[i0, i1], load %0[i0, i1])  # mul
+outputs %2, %3
+)",
+                                        columns),
+                            schedules));
+  }
+  expect_emulated(cases);
+}
 
 TEST(CudaEmulation, SoftmaxIsRightUnderEverySchedule) {
   std::vector<ConformanceCase> cases;
@@ -85,6 +113,24 @@ outputs %1
     }
   }
   expect_emulated(cases);
+}
+
+// Values of 1 and of 16 bytes go from block to block.
+TEST(CudaEmulation, ClustersJoinWhateverIsReduced) {
+  expect_emulated(scheduled("argmax and any",
+                            R"(tensor %0 x: float32[3, 4100] input
+tensor %1 p: int64[3] output
+tensor %2 a: boolean[3] output
+tensor %3 y: float32[3, 4100] output
+inputs %0
+)"
+                            "stage %1[n=3] = argmax[j=4100] in float32: load %0[i0, i1]  # argmax\n"
+                            "stage %2[n=3] = any[j=4100] in boolean: gt(load %0[i0, i1], "
+                            "3.5:float32)  # any\n"
+                            "stage %3[n=3, j=4100] = map: select(load %2[i0], load %0[i0, i1], "
+                            "cast(float32, load %1[i0]))  # where\n"
+                            "outputs %1, %2, %3\n",
+                            kRowSchedules));
 }
 
 TEST(CudaEmulation, ColumnsAreReducedUnderEverySchedule) {

@@ -26,9 +26,11 @@ double kernel_ns(const KernelWork& work, double threads, double share, const Dev
   // Half of the threads that fit already keep memory busy; fewer leave it idle in proportion.
   const double busy =
       std::clamp(threads / (0.5 * static_cast<double>(device.threads())), 0.002, 1.0);
-  const double memory = (work.read + work.written) / (device.bandwidth * share * busy) * 1e9;
-  // The peak counts a fused multiply-add as two; mixed code reaches about a third of it.
-  const double arithmetic = work.operations / (device.flops_f32 / 3 * busy) * 1e9;
+  const double moving = work.read / device.read_bandwidth + work.written / device.write_bandwidth;
+  const double memory = moving / (share * busy) * 1e9;
+  // The peak counts a fused multiply-add as two. Mixed code reaches more than half of it: softmax
+  // runs at memory's limit with that.
+  const double arithmetic = work.operations / (device.flops_f32 * 0.6 * busy) * 1e9;
   return std::max(memory, arithmetic) + device.launch_ns;
 }
 

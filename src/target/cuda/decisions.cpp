@@ -10,12 +10,14 @@ namespace {
 
 using Meaning = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Meaning, 18> kMeanings{{
+constexpr std::array<Meaning, 20> kMeanings{{
     {"width", "neighbouring elements that a thread loads and stores at once"},
     {"items", "groups of neighbours a thread, loaded together"},
     {"block", "threads a block"},
     {"columns", "1: neighbouring threads reduce neighbouring rows, 0: they share one row"},
-    {"threads_per_row", "threads that share one row"},
+    {"columns_a_block", "neighbouring threads of a block that reduce neighbouring rows"},
+    {"threads_per_row", "threads of a block that share one row"},
+    {"cluster", "blocks that share one row, and join through each other's shared memory"},
     {"split", "parts of each row that are reduced apart, so that more blocks have work"},
     {"in_flight", "groups of neighbours of a row that a thread loads before it uses the first"},
     {"recompute",

@@ -312,9 +312,11 @@ std::string parameters(const PrintContext& context, bool with_scratch) {
 }
 
 std::string function_head(const PrintContext& context, const std::string& function, int64_t threads,
-                          bool with_scratch, bool alone) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}({})", threads,
-                     alone ? ", 1" : "", function, parameters(context, with_scratch));
+                          bool with_scratch, bool alone, int64_t cluster) {
+  const std::string together =
+      cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "";
+  return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}{}) {}({})", together,
+                     threads, alone ? ", 1" : "", function, parameters(context, with_scratch));
 }
 
 }  // namespace ke::cuda

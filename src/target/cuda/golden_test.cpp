@@ -38,6 +38,19 @@ inputs %0, %1, %2
     "0.0:float32)  # aten.relu.default\n"
     "outputs %4\n";
 
+constexpr const char* kLongSoftmax = R"(tensor %0 x: float32[512, 393216] input
+tensor %1 m: float32[512] intermediate
+tensor %2 e: float32[512, 393216] intermediate
+tensor %3 s: float32[512] intermediate
+tensor %4 y: float32[512, 393216] output
+inputs %0
+stage %1[i=512] = maximum[j=393216] in float32: load %0[i0, i1]  # aten._softmax.default
+stage %2[i=512, j=393216] = map: exp(sub(load %0[i0, i1], load %1[i0]))  # aten._softmax.default
+stage %3[i=512] = sum[j=393216] in float32: load %2[i0, i1]  # aten._softmax.default
+stage %4[i=512, j=393216] = map: div(load %2[i0, i1], load %3[i0])  # aten._softmax.default
+outputs %4
+)";
+
 const Golden kGoldens[] = {
     {"relu", R"(tensor %0 x: float32[16, 16384] input
 tensor %1 y: float32[16, 16384] output
@@ -45,6 +58,13 @@ inputs %0
 stage %1[i=16, j=16384] = map: maximum(load %0[i0, i1], 0.0:float32)  # aten.relu.default
 outputs %1
 )"},
+    {"column_sums", R"(tensor %0 x: float32[128, 512, 4095] input
+tensor %1 y: float32[128, 4095] output
+inputs %0
+stage %1[i=128, j=4095] = sum[k=512] in float32: load %0[i0, i2, i1]  # aten.sum.dim_IntList
+outputs %1
+)"},
+    {"softmax_cluster", kLongSoftmax, {}, true},
     {"bias_tanh_odd", R"(tensor %0 x: float32[37, 101] input
 tensor %1 b: float32[101] input
 tensor %2 y: float32[37, 101] output

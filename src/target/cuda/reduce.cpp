@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/assert.hpp"
 #include "target/access.hpp"
@@ -12,8 +13,8 @@
 
 namespace ke::cuda {
 
-// Words of rows that the registers of a block keep: half of a multiprocessor's.
-constexpr int64_t kKeptWordsMax = 32768;
+// Words of rows that the registers of a block keep: with ease, and at most.
+constexpr int64_t kKeptWords = 32768, kKeptWordsMax = 49152;
 
 using ir::DType;
 using ir::FusedKernel;
@@ -193,25 +194,35 @@ ReducePlan basic_plan(const Program& program, const FusedKernel& kernel, bool& e
   return plan;
 }
 
-int64_t power_at_most(int64_t value) {
+int64_t power_up_to(int64_t value) {
   int64_t power = 1;
   while (power * 2 <= value) power *= 2;
   return power;
 }
 
-// Threads for one row: each should have about eight loads of 16 bytes to do, as long as rows alone
-// fill the device.
+// As few blocks as keep a row of one tensor in their registers.
+int64_t preferred_cluster(const ReducePlan& plan, const Device& device) {
+  int64_t cluster = 1;
+  while (cluster < device.cluster_max && cluster * kKeptWords < plan.longest) cluster *= 2;
+  return cluster * kKeptWordsMax < plan.longest ? 1 : cluster;
+}
+
+// Threads of a block for one row: each should have about eight loads of 16 bytes to do, as long as
+// rows alone fill the device. As many registers as the fullest block needs, only 512 threads have.
 int64_t preferred_members(const ReducePlan& plan, const Device& device) {
-  const int64_t by_length = power_at_most(std::clamp<int64_t>(plan.longest / 32, 1, 1024));
-  const int64_t by_rows = power_at_most(
-      std::clamp<int64_t>(device.threads() / std::max<int64_t>(plan.rows, 1), 1, 1024));
+  const int64_t own = plan.longest / plan.cluster;
+  const bool full = plan.cluster > 1 && own > kKeptWords;
+  const int64_t by_length = power_up_to(std::clamp<int64_t>(own / 32, 1, full ? 512 : 1024));
+  if (full) return by_length;
+  const int64_t by_rows =
+      power_up_to(std::clamp<int64_t>(device.threads() / std::max<int64_t>(plan.rows, 1), 1, 1024));
   return std::clamp<int64_t>(std::max(by_length, std::min(by_rows, plan.longest)), 1, 1024);
 }
 
 int64_t preferred_split(const ReducePlan& plan, int64_t blocks, const Device& device) {
   const int64_t wanted = 2 * device.multiprocessors / std::max<int64_t>(blocks, 1);
   // A part should be worth a launch: some thousand elements for each block.
-  return power_at_most(std::clamp<int64_t>(std::min(wanted, plan.longest / 4096), 1, 256));
+  return power_up_to(std::clamp<int64_t>(std::min(wanted, plan.longest / 4096), 1, 256));
 }
 
 }  // namespace
@@ -238,17 +249,27 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
   }
   int64_t blocks = 1;
   if (plan.columns) {
-    const int64_t per_row = std::clamp<int64_t>(plan.longest / 16, 2, 32);
-    choices.push_back(powers_choice("block", 64, 1024, 32 * power_at_most(per_row)));
-    blocks = plan.rows / 32;
+    // Wide tiles share the pieces of memory at their edges with fewer others.
+    const int64_t extent = kernel.rows[static_cast<size_t>(plan.row_axis)].extent;
+    const bool wide = extent >= 128 && plan.rows / 128 >= 2 * device.multiprocessors;
+    const int64_t lanes = wide ? 128 : 32;
+    const int64_t per_row = std::clamp<int64_t>(plan.longest / (wide ? 64 : 16), 2, wide ? 8 : 32);
+    choices.push_back(powers_choice("columns_a_block", 32, 256, lanes));
+    choices.push_back(powers_choice("block", 64, 1024, lanes * power_up_to(per_row)));
+    blocks = plan.rows / lanes;
   } else {
+    if (walks_often(kernel) && plan.longest >= 4096) {
+      choices.push_back(
+          powers_choice("cluster", 1, device.cluster_max, preferred_cluster(plan, device)));
+      plan.cluster = target::chosen(kernel, choices, "cluster");
+    }
     const int64_t members = preferred_members(plan, device);
     choices.push_back(powers_choice("threads_per_row", 1, 1024, members));
     // Rows of one block wait for each other at joins beyond a warp.
     const int64_t block = members > 32 ? members : 256;
     choices.push_back(powers_choice("block", 64, 1024, block));
     choices.push_back(powers_choice("width", 1, 8, 4));
-    blocks = plan.rows * members / block;
+    blocks = plan.rows * members / block * plan.cluster;
   }
   choices.push_back(powers_choice("in_flight", 1, 8, plan.columns ? 8 : 4));
   if (plan.longest >= 4096) {
@@ -270,9 +291,13 @@ ReducePlan reduce_plan(const Program& program, const FusedKernel& kernel, const 
   };
   plan.columns = value("columns", plan.columns ? 1 : 0) != 0;
   plan.block = value("block", 256);
-  plan.members = plan.columns ? plan.block / 32 : value("threads_per_row", 32);
-  plan.block = std::max(plan.block, plan.members);
-  plan.split = value("split", 1);
+  plan.lanes = value("columns_a_block", 32);
+  plan.cluster = plan.columns ? 1 : value("cluster", 1);
+  plan.block = std::max(plan.block, plan.columns ? plan.lanes : value("threads_per_row", 32));
+  plan.members = plan.columns       ? plan.block / plan.lanes
+                 : plan.cluster > 1 ? plan.block
+                                    : value("threads_per_row", 32);
+  plan.split = plan.cluster > 1 ? 1 : value("split", 1);
   plan.recompute = value("recompute", 0) != 0;
   plan.keep_row = value("keep_row", 0) != 0 && plan.split == 1;
   plan.in_flight = value("in_flight", 1);
@@ -347,7 +372,7 @@ bool is_spared(const PrintContext& context, const FusedKernel& kernel, size_t s)
 
 int64_t turns_of(const FusedKernel& kernel, const ReducePlan& plan, size_t s) {
   const int64_t groups = target::product_of(kernel.stages[s].inner) / plan.width[s];
-  return (groups + plan.members - 1) / plan.members;
+  return (groups + plan.walkers() - 1) / plan.walkers();
 }
 
 bool makes_load(const FusedStage& stage, const ir::Expr& load) {
@@ -384,7 +409,7 @@ std::vector<LoadArray> kept_loads(PrintContext& context, const ReducePlan& plan)
 }
 
 int64_t early_turns(const ReducePlan& plan, int64_t count) {
-  return power_at_most(std::min(plan.in_flight, count / plan.members));
+  return power_up_to(std::min(plan.in_flight, count / plan.walkers()));
 }
 
 std::vector<LoadArray> early_loads(PrintContext& context, const ReducePlan& plan, size_t s,
@@ -422,21 +447,39 @@ FusedKernel recomputed(const PrintContext& context) {
 
 namespace {
 
-double reduce_estimate(const Program& program, const FusedKernel& kernel, const Device& device) {
-  const ReducePlan plan = reduce_plan(program, kernel, device);
+// How much of a row is read again by each pass after the first: what waits in registers is not,
+// and what the rows under way leave in the cache half.
+double read_again(const Program& program, const FusedKernel& kernel, const ReducePlan& plan,
+                  const KernelWork& work, const Device& device) {
+  PrintContext context{program, kernel};
+  if (!kept_loads(context, plan).empty()) return 0;
+  const double rows = static_cast<double>(device.threads()) / static_cast<double>(plan.walkers());
+  const double under_way = std::min(1.0, rows / static_cast<double>(plan.rows)) * work.read;
+  return under_way < static_cast<double>(device.l2_bytes) / 2 ? 0.35 : 1;
+}
+
+double reduce_estimate(const Program& program, const FusedKernel& asked, const Device& device) {
+  FusedKernel kernel = asked;
+  ReducePlan plan = reduce_plan(program, kernel, device);
   if (plan.rows == 0) return device.launch_ns;
+  if (plan.recompute) {
+    kernel = recomputed(PrintContext{program, asked});
+    plan = reduce_plan(program, kernel, device);
+  }
   KernelWork work = work_of(program, kernel);
   double passes = 0;
   for (const FusedStage& stage : kernel.stages) {
     passes += kind_of(stage) == StageKind::row_value ? 0 : 1;
   }
-  // A row that is walked again mostly comes from a cache; what several launches walk may not.
-  const double again = plan.split > 1 ? 0.7 : 0.35;
-  work.read *= 1 + again * std::max(0.0, passes - 1);
+  work.read *= 1 + read_again(program, kernel, plan, work, device) * std::max(0.0, passes - 1);
   const double launches = plan.split > 1 ? passes + 1 : 1;
-  const double threads = static_cast<double>(plan.rows * plan.members * plan.split);
+  const double threads = static_cast<double>(plan.rows * plan.walkers() * plan.split);
   const int64_t width = *std::max_element(plan.width.begin(), plan.width.end());
-  const double share = plan.columns || width > 1 ? 0.9 : 0.75;
+  const int64_t turns = early_turns(plan, std::max(plan.longest / width, plan.walkers()));
+  // As measured: few bytes in flight a thread leave memory idle, and so do the waits of clusters.
+  const double bytes = static_cast<double>(4 * width * turns);
+  const double clusters = 1 + 0.13 * std::log2(static_cast<double>(plan.cluster));
+  const double share = (1 - 0.5 / bytes) / clusters;
   return kernel_ns(work, threads, share, device) + (launches - 1) * device.launch_ns;
 }
 

@@ -4,8 +4,10 @@
 //
 //   rows shared: `members` neighbouring threads (a power of two) share a row and walk its inner
 //     axes together, wide where the row is contiguous; they join their values by shuffles;
-//   columns: where rows lie next to each other in memory, neighbouring threads take neighbouring
-//     rows; the warps of a block share them and join through shared memory.
+//     With `cluster` beyond 1 so many blocks share a row too long for the registers of one, and
+//     join through each other's shared memory;
+//   columns: where rows lie next to each other in memory, `lanes` neighbouring threads take
+//     neighbouring rows; the other threads of a block share them and join through shared memory.
 //
 // With `split` beyond 1 every pass over the rows is a launch of its own with that many parts a row.
 // Partial results meet in scratch, and each block of the next launch joins them again, in order:
@@ -29,7 +31,9 @@ struct ReducePlan {
   int row_axis = -1;           // along which columns lie
   std::vector<int> lane_axis;  // one a stage: position among its axes, -1 for none
   std::vector<int64_t> width;  // one a stage: neighbours that a thread handles at once
-  int64_t members = 32;        // threads that share a row
+  int64_t members = 32;        // threads of a block that share a row
+  int64_t lanes = 32;          // of columns
+  int64_t cluster = 1;         // blocks that share a row
   int64_t block = 256;         // threads
   int64_t split = 1;
   bool recompute = false;  // local results of maps are computed again instead of stored
@@ -37,7 +41,8 @@ struct ReducePlan {
   int64_t in_flight = 1;   // groups of neighbours whose loads a thread makes together
   int64_t longest = 1;     // iterations of the longest pass over one row
 
-  int64_t rows_a_block() const { return columns ? 32 : block / members; }
+  int64_t rows_a_block() const { return columns ? lanes : block / members; }
+  int64_t walkers() const { return members * cluster; }  // threads that share a row
 };
 
 std::vector<ScheduleChoice> reduce_choices(const ir::Program& program,

@@ -20,6 +20,7 @@ using target::CodeWriter;
 
 constexpr int64_t kChunk = 256;  // terms a thread adds up before they join its total
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kPlace = 16;  // bytes of any accumulator
 
 class ReducePrinter {
  public:
@@ -34,10 +35,10 @@ class ReducePrinter {
     }
     if (plan_.columns) {
       lane_extent_ = kernel_.rows[static_cast<size_t>(plan_.row_axis)].extent;
-      tiles_ = (lane_extent_ + 31) / 32;
+      tiles_ = (lane_extent_ + plan_.lanes - 1) / plan_.lanes;
       blocks_ = plan_.rows / std::max<int64_t>(lane_extent_, 1) * tiles_;
     } else {
-      blocks_ = (plan_.rows + plan_.rows_a_block() - 1) / plan_.rows_a_block();
+      blocks_ = (plan_.rows + plan_.rows_a_block() - 1) / plan_.rows_a_block() * plan_.cluster;
     }
   }
 
@@ -60,12 +61,13 @@ class ReducePrinter {
   std::string words() const {
     std::string text =
         plan_.columns ? fmt::format(
-                            "Schedule: neighbouring threads take neighbouring rows, {} warps share "
-                            "them",
-                            plan_.members)
+                            "Schedule: {} neighbouring threads take neighbouring rows, {} times as "
+                            "many share them",
+                            plan_.lanes, plan_.members)
                       : fmt::format("Schedule: {} threads a row, {} rows a block", plan_.members,
                                     plan_.rows_a_block());
     const int64_t width = *std::max_element(plan_.width.begin(), plan_.width.end());
+    if (plan_.cluster > 1) text += fmt::format(", {} blocks a row", plan_.cluster);
     if (!kept_.empty()) text += ", which keep it in registers";
     if (width > 1) text += fmt::format(", {} neighbours at once", width);
     if (plan_.split > 1) text += fmt::format("; {} parts a row, a launch a pass", plan_.split);
@@ -97,6 +99,8 @@ class ReducePrinter {
     open_function(kernel_.name, 1);
     for (const LoadArray& kept : kept_) print_kept(kept);
     for (size_t s = 0; s < kernel_.stages.size(); ++s) print_stage(s, true);
+    // The others may still read what this block brought to a join.
+    if (plan_.cluster > 1) out_.line("ke_cluster_sync();");
     out_.close();
   }
 
@@ -130,7 +134,7 @@ class ReducePrinter {
   // The head, the row and the member of it that a thread is.
   void open_function(const std::string& name, int64_t parts) {
     const bool scratch = code_.scratch_bytes > 0;
-    out_.open(function_head(context_, name, plan_.block, scratch));
+    out_.open(function_head(context_, name, plan_.block, scratch, false, plan_.cluster));
     for (std::string& result : results_) result.clear();
     if (plan_.columns) {
       print_column_rows();
@@ -143,6 +147,12 @@ class ReducePrinter {
 
   void print_shared_rows() {
     const int64_t per_block = plan_.rows_a_block();
+    if (plan_.cluster > 1) {
+      out_.line(fmt::format("const int memberIndex = ke_cluster_rank() * {} + (int)threadIdx.x;",
+                            plan_.members));
+      out_.line(fmt::format("const int rowIndex = (int)blockIdx.x / {};", plan_.cluster));
+      return print_coordinates(kernel_.rows, "rowIndex", -1);
+    }
     const std::string_view type = plan_.rows + per_block <= INT32_MAX ? "int" : "int64_t";
     const std::string group =
         per_block == 1 ? "" : fmt::format(" + (int)threadIdx.x / {}", plan_.members);
@@ -162,13 +172,13 @@ class ReducePrinter {
   void print_column_rows() {
     const auto axis = static_cast<size_t>(plan_.row_axis);
     const std::string& column = axes_[0][axis].variable;
-    out_.line("const int memberIndex = (int)threadIdx.x / 32;");
+    out_.line(fmt::format("const int memberIndex = (int)threadIdx.x / {};", plan_.lanes));
     const std::string_view type = index_type(axes_[0][axis]);
     const std::string tile = blocks_ == tiles_ ? std::string("(int)blockIdx.x")
                                                : fmt::format("(int)blockIdx.x % {}", tiles_);
     const std::string wanted =
-        fmt::format("({}){} * 32 + (int)threadIdx.x % 32", type, "(" + tile + ")");
-    if (lane_extent_ % 32 == 0) {
+        fmt::format("({0})({1}) * {2} + (int)threadIdx.x % {2}", type, tile, plan_.lanes);
+    if (lane_extent_ % plan_.lanes == 0) {
       out_.line(fmt::format("const {} {} = {};", type, column, wanted));
     } else {
       out_.line(fmt::format("const {} wantedColumn = {};", type, wanted));
@@ -208,8 +218,22 @@ class ReducePrinter {
     }
   }
 
-  // Shared memory for joins: the largest value, one a warp or one a thread.
+  // Shared memory for joins: the largest value, one a warp or one a thread; then a place for each
+  // join of a cluster.
   int64_t room_bytes() const {
+    if (plan_.cluster == 1) return block_room_bytes();
+    return cluster_room(kernel_.stages.size());
+  }
+
+  int64_t cluster_room(size_t s) const {
+    int64_t bytes = (block_room_bytes() + kPlace - 1) / kPlace * kPlace;
+    for (size_t before = 0; before < s; ++before) {
+      bytes += kind_of(kernel_.stages[before]) == StageKind::reduction ? kPlace : 0;
+    }
+    return bytes;
+  }
+
+  int64_t block_room_bytes() const {
     const bool needs = plan_.columns ? plan_.members > 1 : plan_.members > 32;
     if (!needs) return 0;
     const int64_t values = plan_.columns ? plan_.block : plan_.block / 32;
@@ -241,7 +265,9 @@ class ReducePrinter {
       case StageKind::map:
         print_map(s);
         // Others of the row read what this thread wrote.
-        if (whole && is_read_later(s)) out_.line("__syncthreads();");
+        if (whole && is_read_later(s)) {
+          out_.line(plan_.cluster > 1 ? "ke_cluster_sync();" : "__syncthreads();");
+        }
         return;
     }
   }
@@ -352,14 +378,14 @@ class ReducePrinter {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int turnIndex = 0; turnIndex < {}; ++turnIndex)", turns));
     out_.line(
-        fmt::format("const {} groupIndex = {} + turnIndex * {};", type, first, plan_.members));
+        fmt::format("const {} groupIndex = {} + turnIndex * {};", type, first, plan_.walkers()));
   }
 
   // All turns of a thread over a row that registers keep: they have no index that is not known
   // when the loop is unrolled.
   void open_kept_turns(size_t s) {
     open_turns(turns_of(kernel_, plan_, s), "int", "memberIndex");
-    if (groups_of(s) % plan_.members != 0) {
+    if (groups_of(s) % plan_.walkers() != 0) {
       out_.line(fmt::format("if (groupIndex >= {}) break;", groups_of(s)));
     }
     print_inner(s);
@@ -390,16 +416,16 @@ class ReducePrinter {
     const std::vector<LoadArray> early = early_loads(context_, plan_, s, turns);
     if (early.empty()) {
       out_.open(fmt::format("for ({} groupIndex = {}; groupIndex < {}; groupIndex += {})", type,
-                            first, last, plan_.members));
+                            first, last, plan_.walkers()));
       print_inner(s);
       body(early);
       return out_.close();
     }
     const std::string next = fmt::format("firstGroup{}", s);
-    const int64_t stride = turns * plan_.members;
+    const int64_t stride = turns * plan_.walkers();
     out_.line(fmt::format("{} {} = {};", type, next, first));
-    out_.open(fmt::format("for (; {0} + {1} < {2}; {0} += {3})", next, stride - plan_.members, last,
-                          stride));
+    out_.open(fmt::format("for (; {0} + {1} < {2}; {0} += {3})", next, stride - plan_.walkers(),
+                          last, stride));
     for (const LoadArray& array : early) declare_array(context_, out_, array, turns);
     open_turns(turns, type, next);
     print_inner(s);
@@ -413,7 +439,7 @@ class ReducePrinter {
     out_.close();
     out_.close();
     if (count % stride == 0 && groups_of(s) % count == 0) return;
-    out_.open(fmt::format("for (; {0} < {1}; {0} += {2})", next, last, plan_.members));
+    out_.open(fmt::format("for (; {0} < {1}; {0} += {2})", next, last, plan_.walkers()));
     out_.line(fmt::format("const {} groupIndex = {};", type, next));
     print_inner(s);
     body({});
@@ -429,7 +455,7 @@ class ReducePrinter {
     out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
     const bool adds = stage.reduce == ir::ReduceOp::sum || stage.reduce == ir::ReduceOp::product;
     const bool chunked = adds && kept_of(s).empty() && is_floating(accumulator_dtype(stage)) &&
-                         bounds.count * plan_.width[s] > 4 * kChunk * plan_.members;
+                         bounds.count * plan_.width[s] > 4 * kChunk * plan_.walkers();
     std::string last = bounds.last;
     if (plan_.split > 1) {
       last = fmt::format("lastGroup{}", s);
@@ -437,7 +463,7 @@ class ReducePrinter {
     }
     if (!chunked) return print_term_loop(s, bounds.first, last, accumulator);
     // Short sums first: rounding stays that of a tree.
-    const int64_t stride = plan_.members * std::max<int64_t>(kChunk / plan_.width[s], 1);
+    const int64_t stride = plan_.walkers() * std::max<int64_t>(kChunk / plan_.width[s], 1);
     out_.open(fmt::format("for ({0} chunkFirst = {1}; chunkFirst < {2}; chunkFirst += {3})", type,
                           bounds.first, last, stride));
     const std::string part = fmt::format("partialOf{}", s);
@@ -472,14 +498,18 @@ class ReducePrinter {
 
   // The members' accumulators become one, which all of them have.
   void print_join(size_t s) {
-    if (plan_.members == 1) return;
+    if (plan_.walkers() == 1) return;
     const FusedStage& stage = kernel_.stages[s];
     const std::string type = accumulator_type(stage), accumulator = accumulator_of(s);
     const std::string lambda =
         fmt::format("[]({0} a, {0} b) {{ return ({0})({1}); }}", type, joined(stage, "a", "b"));
-    const std::string_view function = plan_.columns ? "ke_join_column" : "ke_join";
-    out_.line(fmt::format("{0} = {1}<{2}>({0}, ke_shared(), {3});", accumulator, function,
-                          plan_.members, lambda));
+    const std::string function =
+        plan_.columns ? fmt::format("ke_join_column<{}, {}>", plan_.members, plan_.lanes)
+                      : fmt::format("ke_join<{}>", plan_.members);
+    out_.line(fmt::format("{0} = {1}({0}, ke_shared(), {2});", accumulator, function, lambda));
+    if (plan_.cluster == 1) return;
+    out_.line(fmt::format("{0} = ke_join_cluster<{1}>({0}, ke_shared() + {2}, {3});", accumulator,
+                          plan_.cluster, cluster_room(s), lambda));
   }
 
   // The accumulator as the tensor's element, for the stages to come.

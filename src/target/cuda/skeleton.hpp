@@ -55,9 +55,9 @@ struct PrintContext {
 // at file scope), and its own scratch when asked for.
 std::string parameters(const PrintContext& context, bool with_scratch);
 // `extern "C" __global__ void __launch_bounds__(threads) function(parameters)`. `alone`: one block
-// may have all registers of a multiprocessor.
+// may have all registers of a multiprocessor. `cluster`: blocks that run together.
 std::string function_head(const PrintContext& context, const std::string& function, int64_t threads,
-                          bool with_scratch, bool alone = false);
+                          bool with_scratch, bool alone = false, int64_t cluster = 1);
 
 // C variables for axes: their names, made different from every tensor of the program.
 std::vector<std::string> axis_variables(const PrintContext& context,

@@ -11,7 +11,7 @@
 #include "kernelevolve/device.h"
 
 // kernel0_argmax: aten.argmax.default.
-// Schedule: neighbouring threads take neighbouring rows, 16 warps share them.
+// Schedule: 32 neighbouring threads take neighbouring rows, 16 times as many share them.
 extern "C" __global__ void __launch_bounds__(512) kernel0_argmax(int64_t* __restrict__ y, const
     float* __restrict__ x) {
   const int memberIndex = (int)threadIdx.x / 32;
@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(512) kernel0_argmax(int64_t* __rest
       totalOf0 = ke_argmax(totalOf0, ke_extreme<float>{x_1, (int64_t)k});
     }
   }
-  totalOf0 = ke_join_column<16>(totalOf0, ke_shared(), [](ke_extreme<float> a, ke_extreme<float> b)
-      { return (ke_extreme<float>)(ke_argmax(a, b)); });
+  totalOf0 = ke_join_column<16, 32>(totalOf0, ke_shared(), [](ke_extreme<float> a, ke_extreme<float>
+      b) { return (ke_extreme<float>)(ke_argmax(a, b)); });
   const int64_t yRow2 = totalOf0.position;
   if (memberIndex == 0) {
     y[n * 256 + j] = yRow2;

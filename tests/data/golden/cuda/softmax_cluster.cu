@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs kernel0_softmax.
+// Inputs: x float32[512, 393216].
+// Outputs: y float32[512, 393216].
+//
+// ke:scratch 0
+// ke:launch kernel0_softmax grid=(4096, 1) block=(512) shared=96 args=(out0, in0)
+#include <stdint.h>
+
+#include "kernelevolve/device.h"
+
+// kernel0_softmax: aten._softmax.default; aten._softmax.default; aten._softmax.default.
+// Schedule: 512 threads a row, 1 rows a block, 8 blocks a row, which keep it in registers, 4
+// neighbours at once.
+extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(512) kernel0_softmax(float*
+    __restrict__ y, const float* __restrict__ x) {
+  const int memberIndex = ke_cluster_rank() * 512 + (int)threadIdx.x;
+  const int rowIndex = (int)blockIdx.x / 8;
+  const int i = rowIndex;
+  alignas(16) float xKept0[24][4];
+  #pragma unroll
+  for (int turnIndex = 0; turnIndex < 24; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 4096;
+    const int jFirst = groupIndex * 4;
+    ke_copy<4>(xKept0[turnIndex], x + i * 393216 + jFirst);
+  }
+  float totalOf0 = -ke_infinity_float();
+  #pragma unroll
+  for (int turnIndex = 0; turnIndex < 24; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 4096;
+    const int jFirst = groupIndex * 4;
+    #pragma unroll
+    for (int j = jFirst; j < jFirst + 4; ++j) {
+      const float x_1 = xKept0[turnIndex][j - jFirst];
+      totalOf0 = ke_maximum(totalOf0, x_1);
+    }
+  }
+  totalOf0 = ke_join<512>(totalOf0, ke_shared(), [](float a, float b) { return (float)(ke_maximum(a,
+      b)); });
+  totalOf0 = ke_join_cluster<8>(totalOf0, ke_shared() + 64, [](float a, float b) { return
+      (float)(ke_maximum(a, b)); });
+  const float mRow2 = totalOf0;
+  float totalOf1 = 0.0f;
+  #pragma unroll
+  for (int turnIndex = 0; turnIndex < 24; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 4096;
+    const int jFirst = groupIndex * 4;
+    #pragma unroll
+    for (int j = jFirst; j < jFirst + 4; ++j) {
+      const float exp_3 = ke_exp((xKept0[turnIndex][j - jFirst] - mRow2));
+      totalOf1 = totalOf1 + exp_3;
+    }
+  }
+  totalOf1 = ke_join<512>(totalOf1, ke_shared(), [](float a, float b) { return (float)(a + b); });
+  totalOf1 = ke_join_cluster<8>(totalOf1, ke_shared() + 80, [](float a, float b) { return (float)(a
+      + b); });
+  const float sRow4 = totalOf1;
+  #pragma unroll
+  for (int turnIndex = 0; turnIndex < 24; ++turnIndex) {
+    const int groupIndex = memberIndex + turnIndex * 4096;
+    const int jFirst = groupIndex * 4;
+    alignas(16) float yWide5[4];
+    #pragma unroll
+    for (int j = jFirst; j < jFirst + 4; ++j) {
+      const float div_6 = ke_exp((xKept0[turnIndex][j - jFirst] - mRow2)) / sRow4;
+      yWide5[j - jFirst] = div_6;
+    }
+    ke_copy<4>(y + i * 393216 + jFirst, yWide5);
+  }
+  ke_cluster_sync();
+}
+
