@@ -30,7 +30,7 @@ import torch.nn.functional as functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "py" / "kernelevolve"))
 from export import trace, write_graph  # noqa: E402
-from problem import DTYPE_NAMES, normal_strides  # noqa: E402
+from problem import DTYPE_NAMES, Options, normal_strides  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import operations  # noqa: E402
@@ -323,7 +323,7 @@ def export_cases(cases: list[Case]) -> list[dict[str, Any]]:
         for name, t in named
     ]
     model = Functions(cases)
-    problem = SimpleNamespace(model=model, inputs=specs, draws=[])
+    problem = SimpleNamespace(model=model, inputs=specs, draws=[], options=Options(path=""))
     program = trace(model, [t for _, t in named])
     whole = write_graph(problem, program).json  # type: ignore[arg-type]
     graphs, first_input, first_output = [], 0, 0
