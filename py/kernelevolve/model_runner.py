@@ -297,7 +297,7 @@ def _places_of_state(model: Any) -> dict[str, dict[str, list[tuple[Any, str]]]]:
 class Runner:
     def __init__(self, fd: int, library: str) -> None:
         self.socket = socket.socket(fileno=fd)
-        self.library = library
+        self.driver_path = library
         self.slots: dict[int, Slot] = {}
         self.trusted: Trusted | None = None
         self.candidate: Candidate | None = None
@@ -354,7 +354,7 @@ class Runner:
 
             from device_memory import Driver
 
-            driver = Driver.load(self.library)
+            driver = Driver.load(self.driver_path)
             driver.on_processor = hasattr(driver.functions, "ke_played_on_the_processor")
             driver.ordinal = ordinal
             driver.call("cuInit", 0)

@@ -16,11 +16,12 @@ constexpr int kPacketsFd = 3;  // the number in the child
 
 // Caches are the candidate's own: what one leaves there, the next must not find.
 std::vector<std::string> model_environment() {
-  std::vector<std::string> environment = os::minimal_environment("/tmp");
+  const std::string home = "/tmp";  // of the room
+  std::vector<std::string> environment = os::minimal_environment(home);
   environment.emplace_back("USER=kernelevolve");
-  environment.emplace_back("TRITON_CACHE_DIR=/tmp/triton");
-  environment.emplace_back("TORCHINDUCTOR_CACHE_DIR=/tmp/inductor");
-  environment.emplace_back("CUDA_CACHE_PATH=/tmp/cuda");
+  environment.push_back("TRITON_CACHE_DIR=" + home + "/kernels");
+  environment.push_back("TORCHINDUCTOR_CACHE_DIR=" + home + "/inductor");
+  environment.push_back("CUDA_CACHE_PATH=" + home + "/cuda");
   environment.emplace_back("TORCHINDUCTOR_COMPILE_THREADS=1");
   return environment;
 }
