@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/baseline_samples.hpp"
 
+#include <cmath>
 #include <cstddef>
 
 namespace ke {
@@ -25,6 +26,17 @@ bool compile_is_clearly_slower(const Measurement& measurement) {
 bool compile_was_left_out(const Measurement& measurement) {
   return !measurement.compile_ns.empty() &&
          measurement.compile_ns.size() < measurement.eager_ns.size();
+}
+
+void take_baseline_medians(Measurement& measurement, std::optional<int64_t> eager_known,
+                           std::optional<int64_t> compile_known) {
+  Measurement& m = measurement;
+  m.eager_median_ns = m.eager_ns.empty() ? eager_known : median_ns(m.eager_ns);
+  m.compile_median_ns = m.compile_ns.empty() ? compile_known : median_ns(m.compile_ns);
+  if (compile_was_left_out(m)) {
+    m.compile_median_ns = std::llround(compile_over_eager(m).middle *
+                                       static_cast<double>(*m.eager_median_ns));
+  }
 }
 
 const std::vector<int64_t>& better_samples(const Measurement& measurement) {

@@ -18,6 +18,8 @@ namespace {
 // cache: more would cost time without making anything colder.
 constexpr double kRotationOfCache = 2.25;
 
+}  // namespace
+
 int64_t truth_bytes(const Problem& problem) {
   int64_t bytes = 0;
   for (const TensorSpec& spec : problem.outputs) {
@@ -26,8 +28,6 @@ int64_t truth_bytes(const Problem& problem) {
   }
   return bytes;
 }
-
-}  // namespace
 
 std::vector<runner::TensorFile> HeldSet::files() const {
   std::vector<runner::TensorFile> files;

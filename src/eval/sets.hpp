@@ -50,6 +50,9 @@ using OutputSet = std::vector<OutputMemory>;  // one an output
 Result<OutputSet> make_outputs(const Problem& problem, Rng& rng);
 std::vector<runner::TensorFile> files_of(const OutputSet& outputs);
 
+// Of the truth of one set: float64 for floating outputs, and the marks of what is not graded.
+int64_t truth_bytes(const Problem& problem);
+
 // What the correctness sets are, in the order in which they are checked.
 inline constexpr SetKind kCheckedSets[] = {SetKind::nominal,       SetKind::nominal,
                                            SetKind::mantissa_tail, SetKind::scaled,

@@ -328,14 +328,8 @@ class Session {
     m.cold = options_.sets->cold();
     m.empty_call_ns = empty_.median_ns / plan_.calls;
     m.time_ns = median_ns(m.candidate_ns);
-    m.eager_median_ns = options_.baselines->time_ns(BaselineKind::eager);
-    m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
-    if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
-    if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
-    if (compile_was_left_out(m)) {  // by its ratio: the machine may have changed since
-      m.compile_median_ns = std::llround(compile_over_eager(m).middle *
-                                         static_cast<double>(*m.eager_median_ns));
-    }
+    take_baseline_medians(m, options_.baselines->time_ns(BaselineKind::eager),
+                          options_.baselines->time_ns(BaselineKind::compile));
     Interval speedup = paired_speedup(better_samples(m), m.candidate_ns);
     // Two pairs say that the candidate is slow, not how slow: one slow call of the baseline among
     // them would rank it first. The baseline's time is known better from before.

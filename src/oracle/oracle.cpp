@@ -73,7 +73,7 @@ class ProcessOracle final : public Oracle {
   oracle::Connection main_;
   oracle::Connection compile_;
   Problem problem_;
-  std::vector<std::string> mutated_, reassigned_;
+  std::vector<std::string> reassigned_;
   BaselineState compile_state_ = BaselineState::absent;
   bool compile_held_ = false;  // stopped, with its compilers
   // Of everything above: calls come from one thread, freeze() from another. A call makes others.
@@ -124,8 +124,7 @@ Result<void> ProcessOracle::finish_load(Digest digest) {
   problem_.path = options_.problem_path;
   problem_.digest = digest;
   problem_.shape_case = options_.shape_case;
-  mutated_ = std::move(description.mutated);
-  problem_.mutated = mutated_;
+  problem_.mutated = std::move(description.mutated);
   reassigned_ = std::move(description.reassigned);
   return {};
 }
@@ -163,7 +162,8 @@ Result<void> ProcessOracle::hold_compile(bool held) {
 
 Result<void> ProcessOracle::build_compile() {
   resume();
-  TRY(compile_.send(Json{{"do", "build"}, {"mutated", mutated_}, {"reassigned", reassigned_}}));
+  TRY(compile_.send(Json{
+      {"do", "build"}, {"mutated", problem_.mutated}, {"reassigned", reassigned_}}));
   compile_state_ = BaselineState::building;
   return {};
 }

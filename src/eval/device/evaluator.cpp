@@ -133,8 +133,8 @@ class DeviceJudge final : public Evaluator {
         builder_(std::move(builder)),
         sets_(*options_.oracle, options_.machine, options.memory_bytes, options_.limits,
               options_.seed),
-        by_(makes_modules(*options_.target) ? BatchClock::judge : BatchClock::device),
-        baseline_oracle_(*options_.oracle, by_),
+        batch_clock_(makes_modules(*options_.target) ? BatchClock::judge : BatchClock::device),
+        baseline_oracle_(*options_.oracle, batch_clock_),
         baselines_(baseline_oracle_),
         rng_(Rng(options_.seed).split("device judge")),
         runner_(runner_options(options, sets_)) {}
@@ -163,7 +163,7 @@ class DeviceJudge final : public Evaluator {
   std::mutex running_;  // held while a launcher runs: guards what follows
   DeviceSets sets_;
   bool sets_unseen_ = true;  // by every candidate that was not being confirmed
-  BatchClock by_;
+  BatchClock batch_clock_;
   DeviceBaselineOracle baseline_oracle_;
   Baselines baselines_;
   Rng rng_;
@@ -210,7 +210,7 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
   if (options.measure) TRY(refresh_baselines(options));
 
   Runnable runnable =
-      TRY(by_ == BatchClock::judge ? read_module(artifact.built_path, problem())
+      TRY(batch_clock_ == BatchClock::judge ? read_module(artifact.built_path, problem())
                                    : read_package(artifact.built_path, problem()));
   if (runnable.failure) {
     runnable.failure->build_ms = artifact.build_ms;
@@ -263,7 +263,7 @@ Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& optio
                                    .baseline_oracle = &baseline_oracle_,
                                    .bench = &bench(),
                                    .problem = &problem(),
-                                   .by = by_,
+                                   .batch_clock = batch_clock_,
                                    .clock = options_.clock,
                                    .device = options_.machine,
                                    .precision = options_.precision,

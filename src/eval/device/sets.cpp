@@ -17,15 +17,6 @@ constexpr double kRotationOfDeviceCache = 2.5;
 constexpr double kTruthShare = 0.4;
 constexpr int kResidentMin = 3;  // two nominal sets and a probe are always checked
 
-double truth_bytes(const Problem& problem) {
-  int64_t bytes = 1;
-  for (const TensorSpec& spec : problem.outputs) {
-    bytes += spec.elements() * (ir::is_floating(spec.dtype) ? 8 : ir::bytes_of(spec.dtype));
-    bytes += spec.elements();  // the mark of what is not graded
-  }
-  return static_cast<double>(bytes);
-}
-
 }  // namespace
 
 DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t memory_bytes,
@@ -41,8 +32,9 @@ DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t mem
   timing_count_ = std::clamp(static_cast<int>(std::min(wanted, 1e6)) + 1, 2,
                              std::max<int>(2, limits.timing_sets_max));
   const double kept = kTruthShare * static_cast<double>(memory_bytes);
-  resident_count_ = std::clamp(static_cast<int>(std::min(kept / truth_bytes(problem), 1e6)),
-                               kResidentMin, kCheckedSetCount);
+  const auto truth = static_cast<double>(std::max<int64_t>(1, truth_bytes(problem)));
+  resident_count_ = std::clamp(static_cast<int>(std::min(kept / truth, 1e6)), kResidentMin,
+                               kCheckedSetCount);
   renew();
 }
 

@@ -63,7 +63,7 @@ class DeviceTiming {
 
   // What ringing for no call at all takes by the judge's clock.
   Result<void> time_empty_batches() {
-    if (options_.by == BatchClock::device) return {};
+    if (options_.batch_clock == BatchClock::device) return {};
     std::vector<int64_t> samples;
     for (int i = 0; i < kEmptyBatches && !result_.failure; ++i) {
       samples.push_back(TRY(batch({}, LaunchMode::plain)));
@@ -82,7 +82,7 @@ class DeviceTiming {
       result_.failure = TRY(explain(runner_, sets_, *failure, slot, options_.call_max));
       return int64_t{0};
     }
-    if (options_.by == BatchClock::judge) return std::max<int64_t>(1, wall - empty_ns_);
+    if (options_.batch_clock == BatchClock::judge) return std::max<int64_t>(1, wall - empty_ns_);
     const auto& times = std::get<std::vector<int64_t>>(outcome);
     return times.empty() ? int64_t{1} : std::max<int64_t>(1, times.front());
   }
@@ -188,7 +188,7 @@ class DeviceTiming {
                                 const std::vector<int64_t>& ids) {
     Measurement& m = result_.measurement;
     const int64_t doorbell =
-        options_.by == BatchClock::judge ? options_.baselines->doorbell_ns() : 0;
+        options_.batch_clock == BatchClock::judge ? options_.baselines->doorbell_ns() : 0;
     runner_.set_running(false);
     for (const BaselineKind kind : std::vector(kinds)) {
       if (plan_.warm_calls) (void)options_.baseline_oracle->ring(kind, warming(ids));
@@ -211,14 +211,8 @@ class DeviceTiming {
     m.calls_per_batch = plan_.calls;
     m.cold = sets_.cold();
     m.time_ns = median_ns(m.candidate_ns);
-    m.eager_median_ns = options_.baselines->time_ns(BaselineKind::eager);
-    m.compile_median_ns = options_.baselines->time_ns(BaselineKind::compile);
-    if (!m.eager_ns.empty()) m.eager_median_ns = median_ns(m.eager_ns);
-    if (!m.compile_ns.empty()) m.compile_median_ns = median_ns(m.compile_ns);
-    if (compile_was_left_out(m)) {  // by its ratio: the machine may have changed since
-      m.compile_median_ns = std::llround(compile_over_eager(m).middle *
-                                         static_cast<double>(*m.eager_median_ns));
-    }
+    take_baseline_medians(m, options_.baselines->time_ns(BaselineKind::eager),
+                          options_.baselines->time_ns(BaselineKind::compile));
     const Interval speedup = paired_speedup(better_samples(m), m.candidate_ns);
     m.speedup = speedup.middle;
     m.speedup_low = speedup.low;
@@ -239,7 +233,7 @@ class DeviceTiming {
   // Both sides captured once and replayed: what is left when launching costs next to nothing.
   Result<void> sample_graphs() {
     // By the device's events alone: a candidate that captures for itself has nothing to capture.
-    if (screening() || options_.by == BatchClock::judge) return {};
+    if (screening() || options_.batch_clock == BatchClock::judge) return {};
     std::vector<int64_t> ours, theirs;
     for (int pair = 0; pair < kGraphPairs; ++pair) {
       const std::vector<int> order = next_order(plan_.calls);

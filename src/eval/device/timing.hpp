@@ -45,7 +45,7 @@ struct DeviceTimingOptions {
   Oracle* baseline_oracle = nullptr;  // a DeviceBaselineOracle, which `baselines` refers to as well
   DeviceBench* bench = nullptr;
   const Problem* problem = nullptr;
-  BatchClock by = BatchClock::device;
+  BatchClock batch_clock = BatchClock::device;
   os::Clock* clock = nullptr;
   MachineProfile device;
   Precision precision = Precision::strict;

@@ -104,6 +104,10 @@ class LauncherProcess {
         return load(reader, message.descriptors);
       case Command::run:
         return run(reader);
+      case Command::load_module:  // these are a model runner's
+      case Command::collect:
+      case Command::stain:
+        break;
     }
     misunderstood();
   }

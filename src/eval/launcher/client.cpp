@@ -143,13 +143,6 @@ Result<Outcome> Launcher::collect(std::span<const int64_t> slots, Nanoseconds ti
   return command(packet.bytes(), {}, timeout);
 }
 
-Result<Outcome> Launcher::stain(uint8_t value) {
-  runner::Writer packet;
-  packet.put(static_cast<int64_t>(Command::stain));
-  packet.put(int64_t{value});
-  return command(packet.bytes(), {}, kPatience);
-}
-
 void Launcher::set_running(bool running) {
   if (alive_) process_.process->signal_group(running ? SIGCONT : SIGSTOP);
 }

@@ -79,8 +79,6 @@ class Launcher {
   Result<Outcome> load_module(std::string_view source, std::string_view info, Nanoseconds timeout);
   // Copies the results that a module returned for these slots into their outputs.
   Result<Outcome> collect(std::span<const int64_t> slots, Nanoseconds timeout);
-  // Fills free memory of the module's process with a byte.
-  Result<Outcome> stain(uint8_t value);
   // Stops and continues a process in which a candidate's own code runs.
   void set_running(bool running);
   // Launches the plan once for each slot, in order.
