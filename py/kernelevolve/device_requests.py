@@ -8,7 +8,7 @@
 - compare {"slot"} -> {"canaries": [intact], "outputs": [Comparison], "poisoned": [elements]}
 - same {"a", "b"} -> {"same": [bool]}: the outputs of two slots, bit for bit
 - share {"slots"} -> {}; ring {"slots", "mode": "plain" or "graph"}: see baseline.py
-- device {} -> what the device is, and how fast PyTorch copies and multiplies on it
+- device {"measured"} -> what the device is, and (or 0) how fast PyTorch copies and multiplies on it
 """
 
 from __future__ import annotations
@@ -126,9 +126,22 @@ class DeviceRequests:
         finally:
             oracle.compiler.hold(held)
 
-    def _device(self, _: Json) -> None:
+    def _device(self, request: Json) -> None:
         free, total = self.driver.memory()
-        facts = self.driver.facts()
+        bandwidth, flops = self._speeds() if request["measured"] else (0.0, 0.0)
+        self._answer(
+            {
+                **self.driver.facts(),
+                "memory_bytes": total,
+                "free_bytes": free,
+                "torch": torch.__version__,
+                "bandwidth": bandwidth,
+                "flops_f32": flops,
+            }
+        )
+
+    def _speeds(self) -> tuple[float, float]:
+        """Bytes moved a second by a copy, operations a second of a product."""
         bytes_copied, side = SIZES[self.place.type]
         source = torch.zeros(bytes_copied // 4, device=self.place)
         target = torch.empty_like(source)
@@ -144,16 +157,7 @@ class DeviceRequests:
         torch.backends.cuda.matmul.allow_tf32 = before
         del source, target, square, product
         give_back(self.place)
-        self._answer(
-            {
-                **facts,
-                "memory_bytes": total,
-                "free_bytes": free,
-                "torch": torch.__version__,
-                "bandwidth": 2 * bytes_copied / copying,
-                "flops_f32": 2 * side**3 / multiplying,
-            }
-        )
+        return 2 * bytes_copied / copying, 2 * side**3 / multiplying
 
     def _seconds(self, work: Callable[[], Any]) -> float:
         """The fastest of a few calls."""

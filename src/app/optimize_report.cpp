@@ -78,6 +78,8 @@ void OptimizeReport::fill_figures(const Evaluation& evaluation) {
   time_ns = measured.time_ns;
   eager_ns = measured.eager_median_ns;
   compile_ns = measured.compile_median_ns;
+  graph_ns = measured.graph_ns;
+  graph_eager_ns = measured.graph_baseline_ns;
   speedup_vs_eager = ratio(eager_ns, measured.time_ns);
   speedup_vs_compile = ratio(compile_ns, measured.time_ns);
 }
@@ -111,6 +113,9 @@ Json encode(const OptimizeReport& report) {
                {"seed", report.seed},
                {"wall_s", report.wall_s},
                {"ended", report.ended}};
+  if (report.graph_ns) {
+    json["graph_ns"] = {{"kernel", *report.graph_ns}, {"eager", or_null(report.graph_eager_ns)}};
+  }
   if (report.models) json["models"] = encode_models(*report.models, report.speedup());
   if (!report.error.empty()) json["error"] = report.error;
   for (const CaseResult& one : report.cases) json["cases"].push_back(encode_case(one));
@@ -131,6 +136,11 @@ Result<OptimizeReport> decode_optimize_report(const Json& json) {
     Fields inner = TRY(Fields::of(*baselines, "baseline_ns"));
     report.eager_ns = TRY(inner.get_optional<int64_t>("eager"));
     report.compile_ns = TRY(inner.get_optional<int64_t>("compile"));
+  }
+  if (const Json* graphs = fields.find("graph_ns")) {
+    Fields inner = TRY(Fields::of(*graphs, "graph_ns"));
+    report.graph_ns = TRY(inner.get_optional<int64_t>("kernel"));
+    report.graph_eager_ns = TRY(inner.get_optional<int64_t>("eager"));
   }
   report.kernel_path = TRY(fields.get_or<std::string>("kernel_path", ""));
   report.node = TRY(fields.get_or<int64_t>("node", 0));

@@ -37,6 +37,8 @@ struct OptimizeReport {
   std::optional<int64_t> floor_ns;
   std::optional<int64_t> eager_ns;
   std::optional<int64_t> compile_ns;
+  std::optional<int64_t> graph_ns;        // a replay of the captured call; devices only
+  std::optional<int64_t> graph_eager_ns;  // the same of eager
   std::string kernel_path;  // empty: none
   int64_t node = 0;         // 0: none
   int64_t run = 0;

@@ -13,6 +13,7 @@
 
 #include "base/json.hpp"
 #include "eval/device/evaluator.hpp"
+#include "eval/device/profile.hpp"
 #include "eval/evaluator.hpp"
 #include "eval/profile.hpp"
 #include "eval/shape_cases.hpp"
@@ -161,9 +162,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   if (on_device) asked.device = kDeviceName;
   session->oracles_ = TRY(start_oracles(asked));
   if (on_device) {
-    const DeviceFacts facts = TRY(session->oracles_.front()->device_bench()->facts());
-    session->machine_ = device_profile(facts);
-    session->device_bytes_ = facts.memory_bytes;
+    TRY(session->enter_device(workspace));
   }
   turn.reset();
   if (const std::string why = workspace.zygote().why_not(); !why.empty()) {
@@ -176,6 +175,21 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options, Wo
   }
   session->evaluator_ = TRY(session->make_judge(workspace));
   return session;
+}
+
+// What the device is, and as much of its memory as these problems take.
+Result<void> Session::enter_device(const Workspace& workspace) {
+  const fs::path lock = device_lock_path();
+  const DeviceFacts facts =
+      TRY(device_facts(*oracles_.front()->device_bench(), workspace.cache(), lock));
+  machine_ = device_profile(facts);
+  device_bytes_ = facts.memory_bytes;
+  int64_t needed = 0;
+  for (const auto& oracle : oracles_) {
+    needed += device_bytes_needed(oracle->problem(), machine_, Limits());
+  }
+  memory_ = TRY(DeviceMemoryShare::take(lock, needed, facts.memory_bytes));
+  return {};
 }
 
 std::vector<const Problem*> Session::cases() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/events.hpp"
 #include "base/result.hpp"
 #include "domain/machine.hpp"
+#include "eval/device/memory_share.hpp"
 #include "eval/evaluator.hpp"
 #include "graph/graph.hpp"
 #include "ir/program.hpp"
@@ -68,6 +70,7 @@ class Session {
   Session(SessionOptions options, Workspace& workspace)
       : options_(std::move(options)), graph_(workspace.store()) {}
 
+  Result<void> enter_device(const Workspace& workspace);
   void lower_cases();
   Result<EvaluatorOptions> evaluator_options(const Workspace& workspace, Oracle& oracle);
   Result<std::unique_ptr<Evaluator>> make_judge(Workspace& workspace);
@@ -79,6 +82,7 @@ class Session {
   std::unique_ptr<Target> target_;
   MachineProfile machine_;
   int64_t device_bytes_ = 0;  // memory of the device, where there is one
+  std::optional<DeviceMemoryShare> memory_;  // of it; before oracles_, which use it
   std::vector<std::unique_ptr<Oracle>> oracles_;  // one a shape case
   std::vector<ir::Program> programs_;
   std::string lowering_error_;

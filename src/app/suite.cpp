@@ -5,11 +5,12 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <set>
 
+#include "app/natural_order.hpp"
 #include "app/suite_report.hpp"
+#include "base/digest.hpp"
 #include "base/json.hpp"
 #include "os/file_system.hpp"
 
@@ -27,26 +28,6 @@ int level_of(const std::string& name) {
   const char* end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + 5, end, level);
   return error == std::errc() && rest == end ? level : 0;
-}
-
-// "9_x" before "10_a": digits compare as numbers.
-bool natural_less(const std::string& a, const std::string& b) {
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (std::isdigit(static_cast<unsigned char>(a[i])) &&
-        std::isdigit(static_cast<unsigned char>(b[j]))) {
-      const size_t ia = std::min(a.find_first_not_of("0123456789", i), a.size());
-      const size_t jb = std::min(b.find_first_not_of("0123456789", j), b.size());
-      const std::string x = a.substr(i, ia - i), y = b.substr(j, jb - j);
-      if (x.size() != y.size()) return x.size() < y.size();
-      if (x != y) return x < y;
-      i = ia, j = jb;
-    } else {
-      if (a[i] != b[j]) return a[i] < b[j];
-      ++i, ++j;
-    }
-  }
-  return a.size() - i < b.size() - j;
 }
 
 Result<fs::path> suite_root(const std::string& suite) {
@@ -95,6 +76,31 @@ Result<std::string> existing_results(const std::string& path) {
   return text;
 }
 
+// Neighbours of a suite are alike in size: large ones meet small ones in an order of their names'
+// digests.
+void scatter(std::vector<SuiteProblem>& problems) {
+  std::ranges::sort(problems, {}, [](const SuiteProblem& problem) {
+    return digest_of(problem.name).short_hex();
+  });
+}
+
+Result<std::set<std::string>> done_problems(const SuiteRequest& request) {
+  const std::string text = TRY(existing_results(request.out).context("the results"));
+  std::set<std::string> done;
+  for (const OptimizeReport& row : TRY(parse_suite_results(text).context(request.out))) {
+    if (row.target == request.session.target && is_final(row)) done.insert(row.problem);
+  }
+  return done;
+}
+
+// Others append to the same file.
+Result<void> append_row(const std::string& out, const OptimizeReport& row) {
+  const os::FileLock mine = TRY(os::FileLock::lock(out + ".lock").context("the results"));
+  const std::string text = TRY(existing_results(out).context("the results"));
+  TRY(os::write_file_atomically(out, text + dump_json(encode(row)) + "\n").context("the results"));
+  return {};
+}
+
 OptimizeReport failed_row(const SuiteProblem& problem, const SuiteRequest& request,
                           const Error& error) {
   OptimizeReport row;
@@ -137,37 +143,41 @@ Result<std::vector<SuiteProblem>> find_problems(const SuiteRequest& request) {
   return problems;
 }
 
+bool is_final(const OptimizeReport& row) {
+  return row.error.empty() && row.ended != enum_name(EndReason::stopped);
+}
+
 Result<std::vector<OptimizeReport>> run_suite(const SuiteRequest& request, Workspace& workspace,
                                               EventSink& events, std::stop_token stop) {
-  const std::vector<SuiteProblem> problems = TRY(find_problems(request));
-  std::string text = TRY(existing_results(request.out).context("the results"));
-  if (!text.empty() && !request.resume) {
+  std::vector<SuiteProblem> problems = TRY(find_problems(request));
+  if (request.mixed) scatter(problems);
+  const fs::path claims = workspace.folder() / "claims";
+  TRY(os::make_directories(claims));
+  if (!request.resume && !TRY(existing_results(request.out)).empty()) {
     return Error{Errc::conflict, fmt::format("{} already holds results; add --resume to go on with "
                                              "them or choose another --out.",
                                              request.out)};
-  }
-  std::set<std::string> done;
-  for (const OptimizeReport& row : TRY(parse_suite_results(text).context(request.out))) {
-    if (row.target == request.session.target && row.error.empty()) done.insert(row.problem);
   }
   int64_t position = 0;
   for (const SuiteProblem& problem : problems) {
     ++position;
     if (stop.stop_requested()) break;
-    if (done.contains(problem.name)) continue;
+    const auto claim = os::FileLock::try_lock(claims / digest_of(problem.name).short_hex());
+    if (!claim && claim.error().code == Errc::conflict) continue;
+    if (!claim) return claim.error();
+    if (TRY(done_problems(request)).contains(problem.name)) continue;
     events.emit(
         "stage",
         {{"what", fmt::format("problem {} of {}: {}", position, problems.size(), problem.name)}});
     OptimizeRequest one{.session = request.session, .search = request.search};
     one.session.problem_path = problem.path;
     one.session.problem_name = problem.name;
-    auto outcome = optimize(one, workspace, events, stop);
-    if (stop.stop_requested()) break;  // a cut-short problem runs again with --resume
+    const auto outcome = optimize(one, workspace, events, stop);
     const OptimizeReport row = outcome ? *outcome : failed_row(problem, request, outcome.error());
-    text += dump_json(encode(row)) + "\n";
-    TRY(os::write_file_atomically(request.out, text).context("the results"));
+    if (stop.stop_requested() && row.node == 0) break;  // nothing to say of it yet
+    TRY(append_row(request.out, row));
   }
-  return parse_suite_results(text);
+  return parse_suite_results(TRY(existing_results(request.out)));
 }
 
 }  // namespace ke::app

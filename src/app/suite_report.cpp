@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "app/natural_order.hpp"
 #include "base/json.hpp"
 
 namespace ke::app {
@@ -58,6 +59,7 @@ std::string floor_ratio(const OptimizeReport& row) {
 
 std::vector<std::string> cells_of(const OptimizeReport& row) {
   return {row.problem,
+          row.target,
           row.verdict,
           ratio(row.speedup_vs_eager),
           ratio(row.speedup_vs_compile),
@@ -69,9 +71,38 @@ std::vector<std::string> cells_of(const OptimizeReport& row) {
           fmt::format("{}", fmt::join(row.flags, ","))};
 }
 
-const std::vector<std::string> kHeadings = {"problem", "verdict", "vs eager", "vs compile",
+const std::vector<std::string> kHeadings = {"problem", "target", "verdict", "vs eager", "vs compile",
                                             "vs best", "time",    "x floor",  "steps",
                                             "class",   "flags"};
+
+// "level1" of "level1/19_ReLU"; empty for a flat name.
+std::string level_of(const OptimizeReport& row) {
+  const size_t slash = row.problem.find('/');
+  return slash == std::string::npos ? "" : row.problem.substr(0, slash);
+}
+
+std::string level_line(const std::string& level, const SuiteSummary& summary) {
+  std::string classes;
+  for (const auto& [name, count] : summary.classes) {
+    classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", count, name);
+  }
+  return fmt::format(
+      "{}: {} of {} accepted; against eager {:.3f}x (median {:.3f}x), against the better baseline "
+      "{:.3f}x;\n  replayed graphs {:.3f}x ({} problems); not slower than eager: {}.\n",
+      level, summary.accepted, summary.problems, summary.geomean_eager, summary.median_eager,
+      summary.geomean, summary.geomean_graph, summary.graphs, classes.empty() ? "none" : classes);
+}
+
+// A line a level, where there are several problems of a level.
+std::string levels_text(const std::vector<OptimizeReport>& rows) {
+  std::map<std::string, std::vector<OptimizeReport>> levels;
+  for (const OptimizeReport& row : rows) {
+    if (const std::string level = level_of(row); !level.empty()) levels[level].push_back(row);
+  }
+  std::string text;
+  for (const auto& [level, inside] : levels) text += level_line(level, summarize(inside));
+  return text;
+}
 
 std::string summary_text(const std::vector<OptimizeReport>& rows) {
   const SuiteSummary summary = summarize(rows);
@@ -87,7 +118,7 @@ std::string summary_text(const std::vector<OptimizeReport>& rows) {
         summary.geomean, summary.median, summary.geomean_unflagged, summary.geomean_eager,
         summary.geomean_compile);
   }
-  return text;
+  return text + levels_text(rows);
 }
 
 std::string escape_html(std::string_view text) {
@@ -130,9 +161,26 @@ Result<std::vector<OptimizeReport>> parse_suite_results(std::string_view text) {
   return rows;
 }
 
+std::vector<OptimizeReport> best_of_each_problem(const std::vector<OptimizeReport>& rows) {
+  const auto worth = [](const OptimizeReport& row) {
+    return row.verdict == "accepted" ? 1 + row.speedup().value_or(0) : 0;
+  };
+  std::map<std::string, const OptimizeReport*> best;
+  for (const OptimizeReport& row : rows) {
+    const OptimizeReport*& chosen = best[row.problem];
+    if (chosen == nullptr || worth(row) >= worth(*chosen)) chosen = &row;
+  }
+  std::vector<OptimizeReport> found;
+  for (const auto& [problem, row] : best) found.push_back(*row);
+  std::ranges::sort(found, [](const OptimizeReport& a, const OptimizeReport& b) {
+    return natural_less(a.problem, b.problem);
+  });
+  return found;
+}
+
 SuiteSummary summarize(const std::vector<OptimizeReport>& rows) {
   SuiteSummary summary;
-  std::vector<double> best, unflagged, eager, compile;
+  std::vector<double> best, unflagged, eager, compile, graph;
   for (const OptimizeReport& row : rows) {
     ++summary.problems;
     if (!row.error.empty()) ++summary.failed;
@@ -144,14 +192,23 @@ SuiteSummary summarize(const std::vector<OptimizeReport>& rows) {
       best.push_back(*speedup);
       if (!has_problem_flag(row)) unflagged.push_back(*speedup);
     }
+    if (row.graph_ns && row.graph_eager_ns && *row.graph_ns > 0) {
+      graph.push_back(static_cast<double>(*row.graph_eager_ns) /
+                      static_cast<double>(*row.graph_ns));
+    }
     const bool tie = has_flag(row, "tie") || has_flag(row, "too_small");
-    if (row.speedup_vs_eager && *row.speedup_vs_eager < 1 && !tie) ++summary.slower_eager;
+    const bool slower = row.speedup_vs_eager && *row.speedup_vs_eager < 1 && !tie;
+    if (slower) ++summary.slower_eager;
+    if (!slower && !row.kernel_class.empty()) ++summary.classes[row.kernel_class];
   }
   summary.geomean = geometric_mean(best);
   summary.geomean_unflagged = geometric_mean(unflagged);
   summary.geomean_eager = geometric_mean(eager);
   summary.geomean_compile = geometric_mean(compile);
+  summary.geomean_graph = geometric_mean(graph);
+  summary.graphs = std::ssize(graph);
   summary.median = median_of(best);
+  summary.median_eager = median_of(eager);
   return summary;
 }
 
@@ -166,7 +223,7 @@ std::string suite_text(const std::vector<OptimizeReport>& rows) {
   for (const auto& line : table) {
     std::string rendered;
     for (size_t i = 0; i < line.size(); ++i) {
-      const bool left = i < 2 || i >= 8;
+      const bool left = i < 3 || i >= 9;
       rendered += left ? fmt::format("{:<{}}  ", line[i], widths[i])
                        : fmt::format("{:>{}}  ", line[i], widths[i]);
     }
@@ -183,7 +240,7 @@ std::string suite_html(const std::vector<OptimizeReport>& rows) {
       "<!doctype html>\n<meta charset=\"utf-8\">\n<title>KernelEvolve suite report</title>\n"
       "<style>body{font:15px system-ui;margin:2em}table{border-collapse:collapse}"
       "td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:right}"
-      "td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}</style>\n<table>\n<tr>";
+      "td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}</style>\n<table>\n<tr>";
   for (const std::string& heading : kHeadings) html += "<th>" + heading + "</th>";
   html += "</tr>\n";
   for (const OptimizeReport& row : rows) {

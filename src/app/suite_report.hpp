@@ -4,6 +4,7 @@
 // never averaged in; with and without flagged problems).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,10 @@ namespace ke::app {
 // Reads JSON lines; of several rows of one problem and target the last counts.
 Result<std::vector<OptimizeReport>> parse_suite_results(std::string_view text);
 
+// Of all rows of a problem, whatever their targets: an accepted one before all others, the fastest
+// of those, else the last. In natural order of the names.
+std::vector<OptimizeReport> best_of_each_problem(const std::vector<OptimizeReport>& rows);
+
 struct SuiteSummary {
   int64_t problems = 0;
   int64_t accepted = 0;
@@ -26,7 +31,11 @@ struct SuiteSummary {
   double geomean_unflagged = 0;
   double geomean_eager = 0;
   double geomean_compile = 0;
+  double geomean_graph = 0;  // a replay against eager's, where both were captured
   double median = 0;
+  double median_eager = 0;
+  int64_t graphs = 0;                      // with a figure for replays
+  std::map<std::string, int64_t> classes;  // of accepted kernels that are not slower than eager
 };
 
 SuiteSummary summarize(const std::vector<OptimizeReport>& rows);

@@ -71,6 +71,30 @@ TEST(SuiteReport, TakesTheLastRowOfAProblemAndRefusesBrokenLines) {
             "line 1: the result lacks the field 'problem'");
 }
 
+TEST(SuiteReport, TakesTheBestTargetOfAProblem) {
+  OptimizeReport faster = accepted("level1/10_b", 3, 2.5), failed = faster;
+  faster.target = "triton";
+  failed.target = "other";
+  failed.verdict = "wrong_output";
+  const auto best = best_of_each_problem(
+      {accepted("level1/10_b", 2, 2), faster, failed, accepted("level1/9_a", 1, 1)});
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[0].problem, "level1/9_a");
+  EXPECT_EQ(best[1].target, "triton");
+  EXPECT_EQ(best[1].verdict, "accepted");
+}
+
+TEST(SuiteReport, SaysALevelAtATimeWhatClassesWon) {
+  OptimizeReport own = accepted("level1/1", 2, 2), slow = accepted("level1/2", 0.5, 0.5);
+  own.kernel_class = slow.kernel_class = "own";
+  own.graph_ns = 100;
+  own.graph_eager_ns = 300;
+  const SuiteSummary summary = summarize({own, slow});
+  EXPECT_EQ(summary.classes.at("own"), 1);
+  EXPECT_DOUBLE_EQ(summary.geomean_graph, 3);
+  EXPECT_NE(suite_text({own, slow}).find("level1: 2 of 2 accepted"), std::string::npos);
+}
+
 TEST(SuiteReport, EscapesNamesInHtml) {
   EXPECT_NE(suite_html({accepted("<b>", 1, 1)}).find("&lt;b&gt;"), std::string::npos);
 }

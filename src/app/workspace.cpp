@@ -4,6 +4,18 @@
 #include <fmt/format.h>
 
 namespace ke::app {
+namespace {
+
+Result<os::FileLock> lock_of(const std::filesystem::path& folder,
+                             const std::filesystem::path& file) {
+  auto lock = os::FileLock::try_lock(file);
+  if (lock || lock.error().code != Errc::conflict) return lock;
+  return Error{Errc::conflict, fmt::format("the workspace {} is in use ({}); wait for that run "
+                                           "or choose another folder with --workspace.",
+                                           folder.string(), lock.error().message)};
+}
+
+}  // namespace
 
 Result<Workspace> Workspace::open(const std::filesystem::path& folder, Access access) {
   Workspace workspace;
@@ -22,14 +34,7 @@ Result<Workspace> Workspace::open(const std::filesystem::path& folder, Access ac
   for (const auto& path : {workspace.folder_, workspace.artifacts(), workspace.cache()}) {
     TRY(os::make_directories(path).context("the workspace"));
   }
-  auto lock = os::FileLock::try_lock(workspace.folder_ / "lock");
-  if (!lock && lock.error().code == Errc::conflict) {
-    return Error{Errc::conflict, fmt::format("the workspace {} is in use ({}); wait for that run "
-                                             "or choose another folder with --workspace.",
-                                             folder.string(), lock.error().message)};
-  }
-  if (!lock) return lock.error();
-  workspace.lock_ = std::move(*lock);
+  if (access == Access::write) workspace.lock_ = TRY(lock_of(folder, workspace.folder_ / "lock"));
   workspace.store_ = TRY(open_sqlite_store(database, StoreMode::read_write));
   return workspace;
 }

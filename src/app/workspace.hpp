@@ -19,7 +19,8 @@
 
 namespace ke::app {
 
-enum class Access : uint8_t { read, write };
+// joined: as write, beside the process that has the lock and has started this one.
+enum class Access : uint8_t { read, write, joined };
 
 class Workspace {
  public:

@@ -89,6 +89,11 @@ void add_search_options(CLI::App& command, SearchArguments& search) {
   command.add_option("--proposers", search.proposers,
                      "comma-separated: synth, tune and, with a model, llm, strategist (default: "
                      "all of them)");
+  command
+      .add_option("--confirm", search.confirm,
+                  "how many of the best are judged again at the end, with fresh seeds")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   command.add_option("--target-speedup", search.target_speedup, "stop when reached (0: never)")
       ->check(CLI::NonNegativeNumber);
   command
@@ -182,11 +187,20 @@ void add_suite_commands(Parser& parser) {
   run->add_option("--out", parser.suite_run.out, "results, one JSON object a line")
       ->capture_default_str();
   run->add_flag("--resume", parser.suite_run.resume, "skip problems already in --out");
+  run->add_option("--jobs", parser.suite_run.jobs,
+                  "problems at a time; for devices, whose measurements take turns while the rest "
+                  "goes on side by side")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  run->add_flag(kJobMarker, parser.suite_run.is_job)->group("");
   add_search_options(*run, parser.suite_run.search);
   add_model_options(*run, parser.suite_run.search);
   add_judge_options(*run, parser.suite_run.judge);
   CLI::App* report = suite->add_subcommand("report", "results as a table");
-  report->add_option("results", parser.suite_report.results, "file written by suite run")
+  report
+      ->add_option("results", parser.suite_report.results,
+                   "files written by suite run; of a problem that several targets have, or several "
+                   "files, the best counts")
       ->required();
   report->add_option("--html", parser.suite_report.html, "also write this HTML page");
 }

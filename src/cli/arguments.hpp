@@ -32,6 +32,7 @@ struct SearchArguments {
   std::optional<uint64_t> seed;
   std::string policy = "greedy";
   std::string proposers;  // empty: synth,tune, and with a model llm,strategist as well
+  int64_t confirm = 3;
   double target_speedup = 0;  // 0: none
   int64_t stall = 0;          // 0: none
   bool past_floor = false;
@@ -65,6 +66,9 @@ struct BenchArguments {
   std::string kernel;
   bool profile = false;
 };
+// Added to the command line of a suite's further processes.
+inline constexpr const char* kJobMarker = "--as-job";
+
 struct SuiteRunArguments {
   JudgeArguments judge;
   SearchArguments search;
@@ -73,9 +77,11 @@ struct SuiteRunArguments {
   std::vector<std::string> select;
   std::string out = "results.jsonl";
   bool resume = false;
+  int jobs = 1;
+  bool is_job = false;  // one of several processes, started by the first
 };
 struct SuiteReportArguments {
-  std::string results;
+  std::vector<std::string> results;
   std::string html;
 };
 struct ExportArguments {

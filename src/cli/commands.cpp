@@ -9,6 +9,7 @@
 #include "app/export.hpp"
 #include "app/optimize.hpp"
 #include "app/suite.hpp"
+#include "app/suite_jobs.hpp"
 #include "app/suite_report.hpp"
 #include "base/json.hpp"
 #include "cli/convert.hpp"
@@ -90,9 +91,16 @@ Result<int> run_command(const SuiteRunArguments& arguments, const Environment& e
   request.search = TRY(search_options(arguments.search));
   request.out = arguments.out;
   request.resume = arguments.resume;
+  request.mixed = arguments.is_job;
+  request.resume |= arguments.is_job;
   TRY(app::find_problems(request));  // before a workspace is made for nothing
-  Workspace workspace = TRY(Workspace::open(arguments.judge.workspace, Access::write));
-  const auto rows = TRY(app::run_suite(request, workspace, environment.events, environment.stop));
+  Workspace workspace = TRY(Workspace::open(arguments.judge.workspace,
+                                            arguments.is_job ? Access::joined : Access::write));
+  const bool alone = arguments.is_job || arguments.jobs == 1;
+  const auto rows =
+      TRY(alone ? app::run_suite(request, workspace, environment.events, environment.stop)
+                : app::run_suite_jobs(request, arguments.jobs, kJobMarker, workspace,
+                                      environment.events, environment.stop));
   if (arguments.judge.json) {
     for (const auto& row : rows) print(dump_json(encode(row)) + "\n");
   } else {
@@ -103,8 +111,14 @@ Result<int> run_command(const SuiteRunArguments& arguments, const Environment& e
 }
 
 Result<int> run_command(const SuiteReportArguments& arguments, const Environment&) {
-  const std::string text = TRY(os::read_file(arguments.results, 256_MiB).context("the results"));
-  const auto rows = TRY(app::parse_suite_results(text).context(arguments.results));
+  std::vector<app::OptimizeReport> all;
+  for (const std::string& file : arguments.results) {
+    const std::string text = TRY(os::read_file(file, 256_MiB).context("the results"));
+    for (app::OptimizeReport& row : TRY(app::parse_suite_results(text).context(file))) {
+      all.push_back(std::move(row));
+    }
+  }
+  const auto rows = app::best_of_each_problem(all);
   print(app::suite_text(rows));
   if (!arguments.html.empty()) {
     TRY(os::write_file_atomically(arguments.html, app::suite_html(rows)).context("the page"));

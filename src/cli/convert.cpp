@@ -134,6 +134,7 @@ Result<SearchOptions> search_options(const SearchArguments& arguments) {
   if (!arguments.prices.empty()) {
     options.models.prices = std::filesystem::absolute(arguments.prices).string();
   }
+  options.confirm_count = static_cast<int32_t>(arguments.confirm);
   options.proposers = TRY(proposers_of(arguments));
   options.target_speedup = arguments.target_speedup;
   options.stall_steps = arguments.stall;

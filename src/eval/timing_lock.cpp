@@ -79,10 +79,19 @@ void TimingLock::watch(const std::stop_token& stop) {
 
 Result<TimingLock::Turn> TimingLock::take_turn() {
   std::optional<os::FileLock> device;
-  if (!path_.empty()) device.emplace(TRY(os::FileLock::lock(path_).context("the device lock")));
+  if (!path_.empty()) {
+    const os::FileLock queue = TRY(os::FileLock::lock(queue_path()).context("the device lock"));
+    device.emplace(TRY(os::FileLock::lock(path_).context("the device lock")));
+  }
   my_turn_ = true;
   set_others(false);
   return Turn(this, std::move(device));
+}
+
+Result<TimingLock::Share> TimingLock::share() {
+  if (path_.empty()) return Share();
+  const os::FileLock queue = TRY(os::FileLock::lock(queue_path()).context("the device lock"));
+  return Share(TRY(os::FileLock::share(path_).context("the device lock")));
 }
 
 TimingLock::Turn::Turn(TimingLock* owner, std::optional<os::FileLock> device)

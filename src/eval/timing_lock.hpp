@@ -47,8 +47,13 @@ class TimingLock {
     TimingLock* owner_;
     std::optional<os::FileLock> device_;
   };
-  // Waits for the others' turns to end.
+  // Waits for the others' turns and shares to end.
   Result<Turn> take_turn();
+
+  // Work that must not fall into anybody's turn, and may go on beside others' shares. Waits in the
+  // order of asking, so that neither those who measure nor those who work wait for ever.
+  using Share = std::optional<os::FileLock>;
+  Result<Share> share();
 
   // Held: everything registered is stopped. Continues them when it goes.
   class Held {
@@ -69,6 +74,7 @@ class TimingLock {
   void set_others(bool judging);
   void set_held(bool held);
   void signal_groups();  // the mutex is held
+  std::filesystem::path queue_path() const { return path_.string() + ".queue"; }
 
   std::filesystem::path path_;
   std::function<void(bool)> tell_;

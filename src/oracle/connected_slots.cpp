@@ -187,8 +187,8 @@ Result<Rung> ConnectedSlots::ring(BaselineKind kind, BaselineMode mode,
   return rung;
 }
 
-Result<DeviceFacts> ConnectedSlots::facts() {
-  const Json answer = TRY(ask(Json{{"do", "device"}}));
+Result<DeviceFacts> ConnectedSlots::facts(bool measured) {
+  const Json answer = TRY(ask(Json{{"do", "device"}, {"measured", measured}}));
   Fields fields = TRY(Fields::of(answer, "the oracle's device"));
   DeviceFacts facts;
   facts.name = TRY(fields.get<std::string>("name"));

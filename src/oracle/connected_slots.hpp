@@ -39,7 +39,7 @@ class ConnectedSlots final : public DeviceSlots, public DeviceBench {
   Result<Rung> ring(BaselineKind kind, BaselineMode mode,
                     const std::vector<int64_t>& slots) override;
   Result<void> hold_background(bool held) override { return parts_.hold_compile(held); }
-  Result<DeviceFacts> facts() override;
+  Result<DeviceFacts> facts(bool measured) override;
 
  private:
   Result<Json> ask(const Json& request);

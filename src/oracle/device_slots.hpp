@@ -50,8 +50,8 @@ struct DeviceFacts {
   std::string driver, torch;
   int32_t multiprocessors = 0;
   int64_t memory_bytes = 0, free_bytes = 0, l2_bytes = 0;
-  double bandwidth = 0;  // bytes read and written per second, of a copy
-  double flops_f32 = 0;  // per second, of a matrix product, TF32 allowed
+  double bandwidth = 0;  // bytes read and written per second, of a copy; 0: not measured
+  double flops_f32 = 0;  // per second, of a matrix product, TF32 allowed; 0: not measured
 };
 
 enum class BaselineMode : uint8_t { plain, graph };  // graph: captured once, replayed
@@ -83,7 +83,7 @@ class DeviceBench {
                             const std::vector<int64_t>& slots) = 0;
   // Stops what builds torch.compile in the background, and lets it go on.
   virtual Result<void> hold_background(bool held) = 0;
-  virtual Result<DeviceFacts> facts() = 0;
+  virtual Result<DeviceFacts> facts(bool measured) = 0;
 };
 
 }  // namespace ke

@@ -57,6 +57,14 @@ Result<FileLock> FileLock::lock(const std::filesystem::path& path) {
   return FileLock(std::move(fd));
 }
 
+Result<FileLock> FileLock::share(const std::filesystem::path& path) {
+  FileDescriptor fd = TRY(open_lock(path));
+  while (flock(fd.get(), LOCK_SH) != 0) {
+    if (errno != EINTR) return system_error(errno, "lock " + path.string());
+  }
+  return FileLock(std::move(fd));
+}
+
 bool FileLock::is_held(const std::filesystem::path& path) {
   const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;

@@ -63,7 +63,9 @@ class FileLock {
   static Result<FileLock> try_lock(const std::filesystem::path& path);
   // Waits (the lock of the measuring device). Interruptible only by the process's end.
   static Result<FileLock> lock(const std::filesystem::path& path);
-  // Whether somebody has the lock now, be it another lock of this process.
+  // Waits until nobody has the lock for themselves; any number share it.
+  static Result<FileLock> share(const std::filesystem::path& path);
+  // Whether somebody has the lock for themselves now, be it another lock of this process.
   static bool is_held(const std::filesystem::path& path);
 
   FileLock(FileLock&&) noexcept = default;

@@ -150,6 +150,9 @@ class DeviceJudge final : public Evaluator {
   const Problem& problem() const { return options_.oracle->problem(); }
   DeviceBench& bench() const { return *options_.oracle->device_bench(); }
 
+  template <typename Work>
+  auto alone(const Work& work) -> decltype(work());
+  Result<Evaluation> judge_beside_others(const Artifact& artifact, const JudgeOptions& options);
   Result<void> refresh_baselines(const JudgeOptions& options);
   Nanoseconds call_max(const JudgeOptions& options) const;
   std::vector<int> sets_to_check(Effort effort) const;
@@ -161,6 +164,7 @@ class DeviceJudge final : public Evaluator {
   TimingLock lock_;
   Builder builder_;
   std::mutex running_;  // held while a launcher runs: guards what follows
+  TimingLock::Share share_;  // of the device, while judging but not measuring
   DeviceSets sets_;
   bool sets_unseen_ = true;  // by every candidate that was not being confirmed
   BatchClock batch_clock_;
@@ -174,8 +178,22 @@ class DeviceJudge final : public Evaluator {
 Result<void> DeviceJudge::refresh_baselines(const JudgeOptions& options) {
   if (!TRY(baselines_.stale()) && options.effort == Effort::screen) return {};
   const std::vector<int64_t> ids = TRY(fill_timing_slots(sets_));
-  const TimingLock::Held lock = lock_.hold();
-  return baselines_.measure_all(ids);
+  return alone([&] { return baselines_.measure_all(ids); });
+}
+
+// With the device for itself, in the middle of work that goes on beside others'.
+template <typename Work>
+auto DeviceJudge::alone(const Work& work) -> decltype(work()) {
+  share_.reset();
+  auto done = [&]() -> decltype(work()) {
+    const TimingLock::Turn turn = TRY(lock_.take_turn());
+    TRY(bench().hold_background(true));
+    auto result = work();
+    TRY(bench().hold_background(false));
+    return result;
+  }();
+  share_ = TRY(lock_.share());
+  return done;
 }
 
 // The first call of a module may compile.
@@ -203,7 +221,16 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
   if (options.measure && options.effort != Effort::screen) {
     TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
   }
-  const TimingLock::Turn turn = TRY(lock_.take_turn());
+  share_ = TRY(lock_.share());
+  Result<Evaluation> evaluation = judge_beside_others(artifact, options);
+  share_.reset();
+  if (evaluation) evaluation->judge_ms = (options_.clock->now() - start).count() / kMillisecondNs;
+  return evaluation;
+}
+
+// Others may use the device at the same time, except while something is measured.
+Result<Evaluation> DeviceJudge::judge_beside_others(const Artifact& artifact,
+                                                    const JudgeOptions& options) {
   // What the search was judged with is not what confirms; those confirmed in a row share new sets.
   if (options.effort == Effort::confirm && !sets_unseen_) sets_.renew();
   sets_unseen_ = options.effort == Effort::confirm;
@@ -229,7 +256,6 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
     TRY(judge_loaded(options, evaluation));
   }
   evaluation.protections = runner_.protections();
-  evaluation.judge_ms = (options_.clock->now() - start).count() / kMillisecondNs;
   return evaluation;
 }
 
@@ -256,8 +282,7 @@ Result<void> DeviceJudge::judge_loaded(const JudgeOptions& options, Evaluation& 
 
 Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& options,
                                                        Evaluation& evaluation) {
-  const TimingLock::Held held = lock_.hold();
-  TRY(bench().hold_background(true));
+  TRY(fill_timing_slots(sets_));  // their truths take a while
   const DeviceTimingOptions timing{.sets = &sets_,
                                    .baselines = &baselines_,
                                    .baseline_oracle = &baseline_oracle_,
@@ -269,8 +294,8 @@ Result<std::optional<DeviceFailure>> DeviceJudge::time(const JudgeOptions& optio
                                    .precision = options_.precision,
                                    .judge = options,
                                    .call_max = call_max(options)};
-  const DeviceTimingResult timed = TRY(time_on_device(runner_, timing, rng_));
-  TRY(bench().hold_background(false));
+  const DeviceTimingResult timed =
+      TRY(alone([&] { return time_on_device(runner_, timing, rng_); }));
   if (timed.failure) return timed.failure;
   evaluation.measurement = timed.measurement;
   evaluation.stopped_early = timed.stopped_early;
@@ -301,23 +326,6 @@ Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOp
   Builder builder = TRY(Builder::create({judge.target, judge.limits, judge.libraries,
                                          judge.artifacts, builds.get(), judge.clock}));
   return device::make_judge(options, std::move(builds), std::move(builder));
-}
-
-MachineProfile device_profile(const DeviceFacts& facts) {
-  constexpr double kL2OverMemory = 2.5;  // of bandwidth; only what fits the L2 is measured by it
-  MachineProfile profile;
-  profile.cpu = facts.name;
-  profile.threads = facts.multiprocessors;
-  profile.vector_bytes = 64;
-  profile.l1_bytes = 256 << 10;
-  profile.l2_bytes = 256 << 10;
-  profile.llc_bytes = facts.l2_bytes;
-  profile.flops_f32_all = facts.flops_f32;
-  profile.flops_f32_single = facts.flops_f32 / facts.multiprocessors;
-  profile.bandwidth_all = facts.bandwidth;
-  profile.bandwidth_single = facts.bandwidth / facts.multiprocessors;
-  profile.bandwidth_llc_all = kL2OverMemory * facts.bandwidth;
-  return profile;
 }
 
 }  // namespace ke

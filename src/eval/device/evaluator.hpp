@@ -30,9 +30,4 @@ struct DeviceEvaluatorOptions {
 
 Result<std::unique_ptr<Evaluator>> make_device_evaluator(const DeviceEvaluatorOptions& options);
 
-// What roofs and rotation need to know of a device, in the terms of a machine: a multiprocessor is
-// a thread, its caches are the first level, the device's L2 is the last. Rates as the oracle
-// measured them.
-MachineProfile device_profile(const DeviceFacts& facts);
-
 }  // namespace ke

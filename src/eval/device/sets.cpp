@@ -19,6 +19,15 @@ constexpr int kResidentMin = 3;  // two nominal sets and a probe are always chec
 
 }  // namespace
 
+int timing_slots(const Problem& problem, const MachineProfile& device, const Limits& limits) {
+  const double call_bytes =
+      static_cast<double>(std::max<int64_t>(1, problem.input_bytes() + problem.output_bytes()));
+  const double wanted =
+      kRotationOfDeviceCache * static_cast<double>(device.llc_bytes) / call_bytes;
+  return std::clamp(static_cast<int>(std::min(wanted, 1e6)) + 1, 2,
+                    std::max<int>(2, limits.timing_sets_max));
+}
+
 DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t memory_bytes,
                        const Limits& limits, uint64_t seed)
     : oracle_(oracle),
@@ -26,11 +35,7 @@ DeviceSets::DeviceSets(Oracle& oracle, const MachineProfile& device, int64_t mem
       cache_bytes_(device.llc_bytes),
       seeds_(Rng(seed).split("device sets")) {
   const Problem& problem = oracle.problem();
-  const double call_bytes =
-      static_cast<double>(std::max<int64_t>(1, problem.input_bytes() + problem.output_bytes()));
-  const double wanted = kRotationOfDeviceCache * static_cast<double>(cache_bytes_) / call_bytes;
-  timing_count_ = std::clamp(static_cast<int>(std::min(wanted, 1e6)) + 1, 2,
-                             std::max<int>(2, limits.timing_sets_max));
+  timing_count_ = timing_slots(problem, device, limits);
   const double kept = kTruthShare * static_cast<double>(memory_bytes);
   const auto truth = static_cast<double>(std::max<int64_t>(1, truth_bytes(problem)));
   resident_count_ = std::clamp(static_cast<int>(std::min(kept / truth, 1e6)), kResidentMin,

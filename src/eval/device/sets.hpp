@@ -25,6 +25,9 @@ struct FilledSlot {
   bool filled = false;
 };
 
+// How many slots timing rotates through: more than the device's caches hold, two at least.
+int timing_slots(const Problem& problem, const MachineProfile& device, const Limits& limits);
+
 // Not thread-safe. Slots are numbered from 0; references stay valid as long as this does.
 class DeviceSets {
  public:
