@@ -332,6 +332,11 @@ def _check_outputs(problem: LoadedProblem, outputs: list[torch.Tensor]) -> None:
     found = [(tensor.dtype, list(tensor.shape)) for tensor in outputs]
     if found != problem.outputs:
         raise ProblemError(
-            f"{problem.options.path}: forward() returns other shapes or types for another seed; "
-            "make them depend on the input shapes alone"
+            f"{problem.options.path}: forward() returns other shapes or types for another seed "
+            f"({_listed(found)} after {_listed(problem.outputs)}); make them depend on the input "
+            "shapes alone"
         )
+
+
+def _listed(outputs: list[tuple[torch.dtype, list[int]]]) -> str:
+    return ", ".join(f"{str(dtype).removeprefix('torch.')}{shape}" for dtype, shape in outputs)

@@ -18,7 +18,7 @@ struct Limits {
   int64_t compile_memory_bytes = 4_GiB;
   int64_t oracle_memory_bytes = 20_GiB;
   int64_t scratch_bytes_max = 4_GiB;
-  int64_t source_bytes_max = 1_MiB;
+  int64_t source_bytes_max = 4_MiB;
   int64_t diagnostic_bytes_max = 8_KiB;  // compiler output and the like, kept per evaluation
   int64_t truth_resident_bytes_max = 6_GiB;
   int32_t timing_sets_max = 64;

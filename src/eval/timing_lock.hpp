@@ -54,6 +54,8 @@ class TimingLock {
   // order of asking, so that neither those who measure nor those who work wait for ever.
   using Share = std::optional<os::FileLock>;
   Result<Share> share();
+  // Whether somebody has asked and not got it yet. Those who share should then make room soon.
+  bool somebody_waits() const { return os::FileLock::is_held(queue_path()); }
 
   // Held: everything registered is stopped. Continues them when it goes.
   class Held {

@@ -26,6 +26,8 @@ namespace {
 
 constexpr int64_t kPackageBytesMax = int64_t{256} << 20;
 constexpr int64_t kMillisecondNs = 1'000'000;
+constexpr Nanoseconds kShareMax = std::chrono::milliseconds(300);  // while somebody waits
+constexpr Nanoseconds kFirstCallMax = std::chrono::seconds(60);    // of a module: it may compile
 
 // What runs, or why it cannot.
 struct Runnable {
@@ -137,7 +139,9 @@ class DeviceJudge final : public Evaluator {
         baseline_oracle_(*options_.oracle, batch_clock_),
         baselines_(baseline_oracle_),
         rng_(Rng(options_.seed).split("device judge")),
-        runner_(runner_options(options, sets_)) {}
+        runner_(runner_options(options, sets_)) {
+    sets_.set_pause([this] { return make_room(); });
+  }
 
   Result<Artifact> build(const std::string& source) override { return builder_.build(source); }
   Result<Evaluation> judge(const Artifact& artifact, const JudgeOptions& options) override;
@@ -152,6 +156,9 @@ class DeviceJudge final : public Evaluator {
 
   template <typename Work>
   auto alone(const Work& work) -> decltype(work());
+  Result<void> work_beside_others();
+  Result<void> make_room();
+  Result<std::optional<DeviceFailure>> load(Candidate candidate, const JudgeOptions& options);
   Result<Evaluation> judge_beside_others(const Artifact& artifact, const JudgeOptions& options);
   Result<void> refresh_baselines(const JudgeOptions& options);
   Nanoseconds call_max(const JudgeOptions& options) const;
@@ -165,6 +172,7 @@ class DeviceJudge final : public Evaluator {
   Builder builder_;
   std::mutex running_;  // held while a launcher runs: guards what follows
   TimingLock::Share share_;  // of the device, while judging but not measuring
+  Nanoseconds shared_since_{0};
   DeviceSets sets_;
   bool sets_unseen_ = true;  // by every candidate that was not being confirmed
   BatchClock batch_clock_;
@@ -192,11 +200,43 @@ auto DeviceJudge::alone(const Work& work) -> decltype(work()) {
     TRY(bench().hold_background(false));
     return result;
   }();
-  share_ = TRY(lock_.share());
+  TRY(work_beside_others());
   return done;
 }
 
-// The first call of a module may compile.
+Result<void> DeviceJudge::work_beside_others() {
+  share_ = TRY(lock_.share());
+  shared_since_ = options_.clock->now();
+  return {};
+}
+
+// Those who wait to measure get their turn in the middle of a long check.
+Result<void> DeviceJudge::make_room() {
+  if (!share_ || options_.clock->now() - shared_since_ < kShareMax || !lock_.somebody_waits()) {
+    return {};
+  }
+  share_.reset();
+  return work_beside_others();
+}
+
+// A module imports and compiles for seconds, in which it hardly touches the device.
+Result<std::optional<DeviceFailure>> DeviceJudge::load(Candidate candidate,
+                                                       const JudgeOptions& options) {
+  const bool module = std::holds_alternative<ModuleCandidate>(candidate);
+  if (module) {
+    TRY(sets_.fill(0, sets_.checked(0)));
+    share_.reset();
+  }
+  launcher::Outcome outcome = TRY(runner_.load(std::move(candidate)));
+  if (module && !failure_of(outcome)) outcome = TRY(runner_.run({0}, {}, kFirstCallMax));
+  if (module) TRY(work_beside_others());
+  const launcher::LaunchFailure* failure = failure_of(outcome);
+  if (failure == nullptr) return std::optional<DeviceFailure>();
+  if (!module) return std::optional(DeviceFailure{failure->verdict, failure->detail});
+  return std::optional(TRY(explain(runner_, sets_, *failure, 0, call_max(options))));
+}
+
+// Further shapes or contents may make a module compile once more.
 Nanoseconds DeviceJudge::call_max(const JudgeOptions& options) const {
   return longest_call(options_.limits, options, baselines_.time_ns(BaselineKind::eager),
                       std::chrono::seconds(5));
@@ -221,7 +261,7 @@ Result<Evaluation> DeviceJudge::judge(const Artifact& artifact, const JudgeOptio
   if (options.measure && options.effort != Effort::screen) {
     TRY(baselines_.await_compile(*options_.clock, options_.limits.compiled_baseline_max));
   }
-  share_ = TRY(lock_.share());
+  TRY(work_beside_others());
   Result<Evaluation> evaluation = judge_beside_others(artifact, options);
   share_.reset();
   if (evaluation) evaluation->judge_ms = (options_.clock->now() - start).count() / kMillisecondNs;
@@ -247,9 +287,7 @@ Result<Evaluation> DeviceJudge::judge_beside_others(const Artifact& artifact,
   evaluation.kernel_class = runnable.kernel_class;
   evaluation.build_ms = artifact.build_ms;
   if (options.effort == Effort::confirm) runner_.forget();  // a process of its own
-  const launcher::Outcome loaded =
-      TRY(runner_.load(std::move(runnable.candidate)));
-  if (const auto* failure = failure_of(loaded)) {
+  if (const auto failure = TRY(load(std::move(runnable.candidate), options))) {
     evaluation.verdict = failure->verdict;
     evaluation.detail = failure->detail;
   } else {

@@ -70,6 +70,7 @@ bool DeviceSets::cold() const {
 
 Result<const FilledSlot*> DeviceSets::fill(int index, const SetRequest& request) {
   KE_ASSERT(index >= 0 && index <= made());
+  if (pause_) TRY(pause_());
   if (index == made()) {
     auto made = std::make_unique<FilledSlot>();
     made->slot = TRY(slots_of_oracle_.make_slot());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,9 @@ class DeviceSets {
   // One of timing_count() nominal contents; the first two are the checked ones.
   SetRequest nominal(int index) const;
 
+  // Called before each content that is made: a moment in which nothing of ours runs.
+  void set_pause(std::function<Result<void>()> pause) { pause_ = std::move(pause); }
+
   // Slot `index` with this content, made when first asked for.
   Result<const FilledSlot*> fill(int index, const SetRequest& request);
   // Its inputs may have been written to.
@@ -70,6 +74,7 @@ class DeviceSets {
   Rng seeds_;
   std::vector<uint64_t> checked_seeds_, nominal_seeds_;
   std::vector<std::unique_ptr<FilledSlot>> slots_;
+  std::function<Result<void>()> pause_;
 };
 
 }  // namespace ke::device
