@@ -32,6 +32,7 @@ from channel import Channel, Closed
 from device_calls import Captured, Stopwatch, give_back
 from device_slots import import_inputs
 from failure import Unavailable
+from library_forms import Recorder, library_forms
 from problem import LoadedProblem, Options, load
 from sets import InputSet, map_inputs
 
@@ -116,6 +117,7 @@ class CompiledBaseline:
         self.kept: dict[int, Any] = {}
         self.problem: LoadedProblem | None = None
         self.compiled: Callable[..., Any] | None = None
+        self.forms: list[dict[str, str]] = []
 
     def serve(self) -> None:
         while True:
@@ -126,6 +128,8 @@ class CompiledBaseline:
                     self.judge.send({"ok": {}})
                 elif request["do"] == "ring":
                     self._ring(request)
+                elif request["do"] == "forms":
+                    self.judge.send({"ok": {"forms": self.forms}})
             except Closed:
                 raise
             except Unavailable as error:
@@ -146,15 +150,27 @@ class CompiledBaseline:
         problem.mutated.update(request["mutated"])
         problem.reassigned.update(request["reassigned"])
         self.problem = problem
+        recorder = Recorder() if self.options.device else None
+        if recorder is not None:  # known first: the forms that need no compiler, if that fails
+            self.forms = library_forms(problem, self._text(), None)
         # One compiled function for all sets: with modules inlined, parameters are its inputs.
-        self.compiled = torch.compile(lambda model, *arguments: model(*arguments))
+        self.compiled = torch.compile(
+            lambda model, *arguments: model(*arguments),
+            backend=recorder.backend if recorder else "inductor",
+        )
         for seed in range(2):
             arguments, _ = problem.draw(self.options.seed + seed)
             bound = BoundModel(problem, [t.clone() for t in arguments + problem.state()])
             self.compiled(bound.model, *bound.arguments)
+            if recorder is not None and seed == 0:
+                self.forms = library_forms(problem, self._text(), recorder.take(bound))
         del arguments, bound
         if self.options.device:
             give_back(self.options.place())
+
+    def _text(self) -> str:
+        with open(self.options.path, encoding="utf-8") as file:
+            return file.read()
 
     def _receive_sets(self, wanted: list[int]) -> None:
         while self.oracle.readable() or any(i not in self.sets for i in wanted):

@@ -177,8 +177,10 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
   give_ground(models.get(), *session, workspace);
   TRY(os::make_directories(workspace.folder() / "sessions"));
   NotingEvents noting(events, session->options(), workspace);
+  SearchOptions options = request.search;
+  for (SeedKernel& seed : session->library_seeds(events)) options.seeds.push_back(std::move(seed));
   const SearchResult result =
-      TRY(search(session->dependencies(noting, std::move(stop), models.get()), request.search));
+      TRY(search(session->dependencies(noting, std::move(stop), models.get()), options));
   TRY(noting.take());
   learn(*session, workspace, result.run, events);
   OptimizeReport report = TRY(report_of(result, *session, request.search, request.out, workspace));

@@ -19,6 +19,7 @@
 #include "eval/shape_cases.hpp"
 #include "ir/lower/lower.hpp"
 #include "os/file_system.hpp"
+#include "target/model_printer.hpp"
 #include "os/random.hpp"
 #include "os/sandbox.hpp"
 
@@ -254,6 +255,22 @@ const std::string& Session::libraries() const {
 
 Determinism Session::determinism() const {
   return problem().determinism.value_or(options_.determinism);
+}
+
+std::vector<SeedKernel> Session::library_seeds(EventSink& events) {
+  std::vector<SeedKernel> seeds;
+  if (dynamic_cast<const ModelPrinter*>(target_.get()) == nullptr || oracles_.size() != 1) {
+    return seeds;
+  }
+  stage(events, fmt::format("{}: compiling with torch.compile, whose kernels the search begins with",
+                            problem().name));
+  const auto forms = oracles_.front()->library_forms();
+  if (!forms) {
+    stage(events, "no form of the library's to begin with: " + forms.error().to_string());
+    return seeds;
+  }
+  for (const LibraryForm& form : *forms) seeds.push_back({form.name, form.source, "library"});
+  return seeds;
 }
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,

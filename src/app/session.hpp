@@ -62,6 +62,10 @@ class Session {
   Evaluator& evaluator() { return *evaluator_; }
   ExperienceGraph& graph() { return graph_; }
 
+  // What the library makes of the problem, for a search to begin with; none for targets whose
+  // kernels are no Python modules. Waits for torch.compile. A failure is told and gives none.
+  std::vector<SeedKernel> library_seeds(EventSink& events);
+
   // `models`: null for a run without.
   SearchDependencies dependencies(EventSink& events, std::stop_token stop,
                                   ModelSet* models = nullptr);

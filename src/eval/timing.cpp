@@ -539,13 +539,14 @@ class Session {
 }  // namespace
 
 TimingPlan plan_timing(Effort effort, int64_t candidate_ns, int64_t baseline_ns, int set_count,
-                       bool cold) {
+                       bool cold, int64_t batch_ns) {
   const int64_t candidate = std::max<int64_t>(1, candidate_ns);
   const int64_t baseline = std::max<int64_t>(1, baseline_ns);
   const int64_t slower = std::max(candidate, baseline);
-  const int64_t batch = effort == Effort::screen ? 8 * kMs
-                        : effort == Effort::full ? 12 * kMs
-                                                 : 20 * kMs;
+  const int64_t batch = batch_ns > 0               ? batch_ns
+                        : effort == Effort::screen ? 8 * kMs
+                        : effort == Effort::full   ? 12 * kMs
+                                                   : 20 * kMs;
   TimingPlan plan;
   int64_t calls = std::clamp<int64_t>(batch / slower, 1, 4096);
   // Whole rotations, so that every call finds its data as cold as every other.

@@ -33,8 +33,9 @@ struct TimingPlan {
 };
 
 // How many samples of what size, from estimates of one call of either side.
+// `batch_ns`: how long a batch should take; 0: what the processor's noise asks for.
 TimingPlan plan_timing(Effort effort, int64_t candidate_ns, int64_t baseline_ns, int set_count,
-                       bool cold);
+                       bool cold, int64_t batch_ns = 0);
 
 struct TimingOptions {
   Oracle* oracle = nullptr;

@@ -53,6 +53,7 @@ class ProcessOracle final : public Oracle {
   Result<InputSet> make_set(const SetRequest& request) override;
   void release(int64_t set_id) override;
   Result<BaselineState> baseline(BaselineKind kind) override;
+  Result<std::vector<LibraryForm>> library_forms() override;
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
   void set_running(bool running) override;
   void freeze(bool frozen) override;
@@ -178,6 +179,17 @@ Result<BaselineState> ProcessOracle::baseline(BaselineKind kind) {
     compile_state_ = built ? BaselineState::ready : BaselineState::failed;
   }
   return compile_state_;
+}
+
+Result<std::vector<LibraryForm>> ProcessOracle::library_forms() {
+  const std::lock_guard lock(calls_);
+  if (options_.device.empty()) return std::vector<LibraryForm>();
+  if (compile_state_ == BaselineState::absent) TRY(build_compile());
+  if (compile_state_ == BaselineState::building) {
+    const Result<Json> built = compile_.receive(options_.limits.compiled_baseline_max);
+    compile_state_ = built ? BaselineState::ready : BaselineState::failed;
+  }
+  return oracle::decode_library_forms(TRY(compile_.ask(Json{{"do", "forms"}}, set_max())));
 }
 
 Result<Nanoseconds> ProcessOracle::ring_on(oracle::Connection& connection,

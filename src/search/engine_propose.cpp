@@ -124,7 +124,7 @@ Result<void> Engine::enter_seeds() {
     if (known_.contains(normalised_digest(seed.source))) continue;
     TRY(enter({.kind = NodeKind::seed,
                .memory = Memory::nothing,
-               .proposer = "user",
+               .proposer = seed.proposer,
                .source = seed.source,
                .note = seed.name}));
   }

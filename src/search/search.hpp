@@ -51,6 +51,7 @@ struct ModelOptions {
 struct SeedKernel {
   std::string name;  // "my_relu.cpp", for notes
   std::string source;
+  std::string proposer = "user";  // whose it is
 };
 
 struct SearchOptions {

@@ -89,11 +89,14 @@ std::string describe_for_module(const Problem& problem) {
 }
 
 // Nobody can tell from outside what a module calls. One that defines no kernel has only the
-// library's; of others we know no better than that they may use both.
+// library's, and so has one that was taken over from torch.compile and says it; of others we know
+// no better than that they may use both.
 Result<Runnable> read_module(const std::string& path, const Problem& problem) {
   Runnable found;
   std::string source = TRY(os::read_file(path, kPackageBytesMax));
-  found.kernel_class = source.find("@triton.jit") == std::string::npos ? "library" : "mixed";
+  const bool taken_over = source.starts_with("# ke:origin ");  // library_forms.py says so
+  const bool kernels = source.find("@triton.jit") != std::string::npos;
+  found.kernel_class = kernels && !taken_over ? "mixed" : "library";
   found.candidate = ModuleCandidate{std::move(source), describe_for_module(problem)};
   return found;
 }

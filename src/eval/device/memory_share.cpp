@@ -18,6 +18,7 @@ constexpr int kParts = 32;
 constexpr std::chrono::milliseconds kLookAgain{20};
 // Contexts of the oracle, of torch.compile and of a launcher, with what libraries keep.
 constexpr int64_t kProcessesBytes = int64_t{4} << 30;
+constexpr int64_t kDoubles = 4;  // an input in float64 weighs two, and what is made of it as much
 constexpr int64_t kResultsPerSlot = 4;  // the slot's, the candidate's, and those of two baselines
 
 Result<std::optional<os::FileLock>> try_part(const std::filesystem::path& path, int part) {
@@ -35,7 +36,8 @@ int64_t device_bytes_needed(const Problem& problem, const MachineProfile& device
   const int64_t in = problem.input_bytes(), out = problem.output_bytes();
   const int64_t truth = truth_bytes(problem);
   const int64_t contents = kCheckedSetCount * (in + truth);
-  return kProcessesBytes + slots * (in + kResultsPerSlot * out) + contents + 2 * truth;
+  const int64_t computing = 2 * truth + kDoubles * in;  // one truth, in float64
+  return kProcessesBytes + slots * (in + kResultsPerSlot * out) + contents + computing;
 }
 
 Result<DeviceMemoryShare> DeviceMemoryShare::take(const std::filesystem::path& path, int64_t bytes,

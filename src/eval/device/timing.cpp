@@ -23,6 +23,9 @@ using launcher::Outcome;
 
 constexpr size_t kComparedSlots = 4;  // the last ones of a watched batch
 constexpr int kGraphPairs = 7;
+// Of a batch, unless one call takes longer. A device that nobody else uses is far steadier than a
+// processor, and many search at the same time.
+constexpr int64_t kBatchNs = 6'000'000;
 constexpr int kEmptyBatches = 9;
 constexpr double kDeviceDrift = 0.2;
 
@@ -56,7 +59,8 @@ class DeviceTiming {
     if (result_.failure) return {};
     const auto calls = static_cast<int64_t>(rotation_.size());
     plan_ = plan_timing(options_.judge.effort, std::max<int64_t>(1, taken / calls),
-                        options_.baselines->fastest_ns(), static_cast<int>(calls), sets_.cold());
+                        options_.baselines->fastest_ns(), static_cast<int>(calls), sets_.cold(),
+                        kBatchNs);
     plan_.calls = std::min(plan_.calls, launcher::kCallsPerBatchMax);
     return {};
   }
