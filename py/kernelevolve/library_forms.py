@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library makes of a problem, as sources that a search can begin with.
 
-The forms are the model as it is written and the kernels that torch.compile generated for it, each
-called plainly and replayed from a captured graph. Each is a Python module with ModelNew under the
+The forms are the model as it is written and the kernels that torch.compile generated for it, called
+plainly or, where little has to be copied for it, replayed from a captured graph. Each is a Python module with ModelNew under the
 contract of model_runner.py, made of the problem's own text.
 """
 
@@ -104,16 +104,18 @@ def library_forms(
     if problem.draws:  # which come as arguments that the model as written does not take
         return []
     small = _moved_bytes(problem) <= GRAPH_BYTES_MAX and problem.options.place().type == "cuda"
-    forms = []
-    for origin, found in (("torch.compile", compiled), ("eager", None)):
-        if origin == "torch.compile" and found is None:
-            continue
-        for replayed in (True, False) if small else (False,):
-            name = f"{origin}, replayed" if replayed else origin
-            forms.append(
-                {"name": name, "source": _module(problem, text, origin, found, replayed)}
-            )
-    return forms
+    wanted = [("eager", None, False)]  # nothing that is slower need be shipped
+    if small:
+        wanted.insert(0, ("eager", None, True))
+    if compiled is not None:
+        wanted.insert(0, ("torch.compile", compiled, small))
+    return [
+        {
+            "name": f"{origin}, replayed" if replayed else origin,
+            "source": _module(problem, text, origin, found, replayed),
+        }
+        for origin, found, replayed in wanted
+    ]
 
 
 def _moved_bytes(problem: LoadedProblem) -> int:
