@@ -32,7 +32,7 @@ from channel import Channel, Closed
 from device_calls import Captured, Stopwatch, give_back
 from device_slots import import_inputs
 from failure import Unavailable
-from library_forms import Recorder, library_forms
+from library_forms import Recorder, described, library_forms
 from problem import LoadedProblem, Options, load
 from sets import InputSet, map_inputs
 
@@ -151,7 +151,7 @@ class CompiledBaseline:
         problem.reassigned.update(request["reassigned"])
         self.problem = problem
         recorder = Recorder() if self.options.device else None
-        if recorder is not None:  # known first: the forms that need no compiler, if that fails
+        if recorder is not None:  # known first: what needs no compiler, should that fail
             self.forms = library_forms(problem, self._text(), None)
         # One compiled function for all sets: with modules inlined, parameters are its inputs.
         self.compiled = torch.compile(
@@ -161,10 +161,11 @@ class CompiledBaseline:
         for seed in range(2):
             arguments, _ = problem.draw(self.options.seed + seed)
             bound = BoundModel(problem, [t.clone() for t in arguments + problem.state()])
-            self.compiled(bound.model, *bound.arguments)
+            result = self.compiled(bound.model, *bound.arguments)
+            problem.outputs = described(result)
             if recorder is not None and seed == 0:
                 self.forms = library_forms(problem, self._text(), recorder.take(bound))
-        del arguments, bound
+        del arguments, bound, result
         if self.options.device:
             give_back(self.options.place())
 

@@ -17,7 +17,7 @@ from binding import (
     record_changes,
 )
 from draws import CHANGES, Draw, Recorder, drawing_nothing, refusing
-from export import ExportedGraph, ExportError, draws_numbers, trace, write_graph
+from export import KEPT_WHOLE, ExportedGraph, ExportError, draws_numbers, trace, write_graph
 from failure import ProblemError, device_full, fills_device, one_line
 from memory import dense_strides
 from problem import DTYPE_NAMES, LoadedProblem, numbered, output_tensors
@@ -40,8 +40,11 @@ def describe_problem(problem: LoadedProblem) -> tuple[dict[str, Any], list[Outpu
         problem.mutated |= exported.mutated
         problem.outputs = [(fake.dtype, list(fake.shape)) for fake in exported.outputs]
         analysis = analyse(exported)
-        if _is_small(tensors, analysis) or not problem.outputs:
+        if _is_small(tensors, analysis) or not problem.outputs or _is_recurrent(exported):
             _try_forward(problem, tensors)  # sees attributes that export forgives
+        fakes = [(fake.dtype, list(fake.shape)) for fake in exported.outputs]
+        if fakes != problem.outputs:
+            exported, why = None, "the exported graph has results of other shapes than forward()"
     wide = _works_in_float64(problem, tensors, _is_small(tensors, analysis))
     return _encode(problem, exported, why, analysis, wide), analysis.outputs, wide
 
@@ -118,6 +121,12 @@ def _try_forward(problem: LoadedProblem, tensors: list[torch.Tensor]) -> None:
         outputs = output_tensors(problem.options, bound())
     record_changes(problem, before, observe_state(problem, bound))
     problem.outputs = [(tensor.dtype, list(tensor.shape)) for tensor in outputs]
+
+
+def _is_recurrent(exported: ExportedGraph) -> bool:
+    """Of whose results PyTorch 2.11 does not know the shape without computing them."""
+    names = (str(node.target) for node in exported.program.graph.nodes)
+    return any(name.split(".")[1:2] in ([kept] for kept in KEPT_WHOLE) for name in names)
 
 
 def _is_small(tensors: list[torch.Tensor], analysis: Analysis) -> bool:

@@ -85,14 +85,15 @@ class DeviceRequests:
 
     def _fill(self, request: Json) -> None:
         self.oracle.stage("forward()")
-        if request["with_truth"]:
-            self.oracle.kept.clear()  # a truth in float64 needs the memory more
         number, kind, seed = request["slot"], request["kind"], request["seed"]
+        known = self.slots.contents.holds(kind, seed, request["with_truth"])
+        if request["with_truth"] and not known:
+            self.oracle.kept.clear()  # a truth in float64 needs the memory more
         truths = self.slots.fill(number, kind, seed, request["with_truth"])
         figures = [truth.figures() for truth in truths]
         del truths
         free, total = self.driver.memory()
-        if free < ROOM_FOR_OTHERS * total:
+        if not known and free < ROOM_FOR_OTHERS * total:
             give_back(self.place)
         self._answer({"truths": figures, "float64": self.maker.wide})
 

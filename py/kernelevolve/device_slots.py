@@ -170,6 +170,12 @@ class Contents:
         key = Key(kind, seed, made.gentle)
         return key, self._keep(key, Content(made, truths))
 
+    def holds(self, kind: str, seed: int, with_truth: bool) -> bool:
+        """Whether it is all here, with nothing to be computed."""
+        gentle = self._gentle.get((kind, seed))
+        known = self._known.get(Key(kind, seed, gentle)) if gentle is not None else None
+        return known is not None and known.made is not None and bool(known.truths or not with_truth)
+
     def has_truth(self, key: Key | None) -> bool:
         return key is not None and self._gentle.get((key.kind, key.seed)) == key.gentle
 
@@ -232,7 +238,7 @@ class DeviceSlots:
 
     def fill(self, number: int, kind: str, seed: int, with_truth: bool) -> list[Truth]:
         slot = self.slots[number]
-        if with_truth:
+        if with_truth and not self.contents.holds(kind, seed, with_truth):
             give_back(self.place)
         key, content = self._with_room(
             "drawing of inputs and their truth",

@@ -86,6 +86,12 @@ class Recorder:
         return Compiled(code, arguments) if "\ncall = " in code or "\ndef call(" in code else None
 
 
+def described(result: Any) -> list[tuple[torch.dtype, list[int]]]:
+    """Types and shapes of what a call returned."""
+    leaves, _ = _pytree.tree_flatten(result)
+    return [(t.dtype, list(t.shape)) for t in leaves if isinstance(t, torch.Tensor)]
+
+
 def _example(node: Any) -> Any:
     try:
         return node.meta["grapharg"].example
@@ -104,11 +110,13 @@ def library_forms(
     if problem.draws:  # which come as arguments that the model as written does not take
         return []
     small = _moved_bytes(problem) <= GRAPH_BYTES_MAX and problem.options.place().type == "cuda"
-    wanted = [("eager", None, False)]  # nothing that is slower need be shipped
-    if small:
-        wanted.insert(0, ("eager", None, True))
+    wanted = []
     if compiled is not None:
-        wanted.insert(0, ("torch.compile", compiled, small))
+        wanted.append(("torch.compile", compiled, small))
+    if small:
+        wanted.append(("eager", None, True))
+    if compiled is None:
+        wanted.append(("eager", None, False))
     return [
         {
             "name": f"{origin}, replayed" if replayed else origin,

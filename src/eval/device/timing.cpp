@@ -26,6 +26,9 @@ constexpr int kGraphPairs = 7;
 // Of a batch, unless one call takes longer. A device that nobody else uses is far steadier than a
 // processor, and many search at the same time.
 constexpr int64_t kBatchNs = 6'000'000;
+constexpr int64_t kWallBatchNs = 12'000'000;  // by the judge's clock, which sees processes wake up
+constexpr int64_t kConfirmNs = 2'000'000'000;
+constexpr int64_t kConfirmPairsMin = 7;
 constexpr int kEmptyBatches = 9;
 constexpr double kDeviceDrift = 0.2;
 
@@ -60,9 +63,21 @@ class DeviceTiming {
     const auto calls = static_cast<int64_t>(rotation_.size());
     plan_ = plan_timing(options_.judge.effort, std::max<int64_t>(1, taken / calls),
                         options_.baselines->fastest_ns(), static_cast<int>(calls), sets_.cold(),
-                        kBatchNs);
+                        options_.batch_clock == BatchClock::device ? kBatchNs : kWallBatchNs);
     plan_.calls = std::min(plan_.calls, launcher::kCallsPerBatchMax);
+    shorten(taken / calls);
     return {};
+  }
+
+  // Of a confirmation, when all sides of its pairs together would take long.
+  void shorten(int64_t candidate_ns) {
+    if (options_.judge.effort != Effort::confirm) return;
+    int64_t pair_ns = candidate_ns;
+    for (const BaselineKind kind : options_.baselines->available()) {
+      pair_ns += options_.baselines->time_ns(kind).value_or(0);
+    }
+    const int64_t affordable = kConfirmNs / std::max<int64_t>(1, plan_.calls * pair_ns);
+    plan_.pairs = std::min(plan_.pairs, static_cast<int>(std::max(kConfirmPairsMin, affordable)));
   }
 
   // What ringing for no call at all takes by the judge's clock.
@@ -72,7 +87,8 @@ class DeviceTiming {
     for (int i = 0; i < kEmptyBatches && !result_.failure; ++i) {
       samples.push_back(TRY(batch({}, LaunchMode::plain)));
     }
-    empty_ns_ = median_ns(samples);
+    // The least: a batch is never said to be faster than it was.
+    if (!samples.empty()) empty_ns_ = *std::ranges::min_element(samples);
     return {};
   }
 
@@ -166,7 +182,7 @@ class DeviceTiming {
       const int64_t taken = TRY(candidate_batch(order, LaunchMode::plain));
       if (result_.failure) return {};
       m.candidate_ns.push_back(std::max<int64_t>(1, taken / plan_.calls));
-      TRY(sample_baselines(kinds, ids_of(order)));
+      TRY(sample_baselines(kinds, ids_of(order), pair == 0));
       if (compile_is_clearly_slower(m)) kinds = {BaselineKind::eager};
       if (screening() && pair == 1 && options_.judge.best_ns &&
           static_cast<double>(median_ns(m.candidate_ns)) >
@@ -179,23 +195,24 @@ class DeviceTiming {
   }
 
   // Calls that are not timed. Where slots are few they are large, and a baseline's allocator must
-  // have seen each of its results come and go, or the timed calls would pay for memory.
-  static std::vector<int64_t> warming(const std::vector<int64_t>& ids) {
+  // have seen each of its results come and go, or the timed calls would pay for memory. It keeps
+  // what it has from then on: filling in what is known gives nothing back.
+  static std::vector<int64_t> warming(const std::vector<int64_t>& ids, bool first) {
     const std::set<int64_t> distinct(ids.begin(), ids.end());
-    if (distinct.size() > 4) return {ids.back()};
+    if (distinct.size() > 4 || !first) return {ids.back()};
     std::vector<int64_t> calls(distinct.begin(), distinct.end());
     calls.insert(calls.end(), distinct.begin(), distinct.end());
     return calls;
   }
 
   Result<void> sample_baselines(std::vector<BaselineKind>& kinds,
-                                const std::vector<int64_t>& ids) {
+                                const std::vector<int64_t>& ids, bool first) {
     Measurement& m = result_.measurement;
     const int64_t doorbell =
         options_.batch_clock == BatchClock::judge ? options_.baselines->doorbell_ns() : 0;
     runner_.set_running(false);
     for (const BaselineKind kind : std::vector(kinds)) {
-      if (plan_.warm_calls) (void)options_.baseline_oracle->ring(kind, warming(ids));
+      if (plan_.warm_calls) (void)options_.baseline_oracle->ring(kind, warming(ids, first));
       const Result<Nanoseconds> taken = options_.baseline_oracle->ring(kind, ids);
       auto& samples = kind == BaselineKind::eager ? m.eager_ns : m.compile_ns;
       if (taken) {
