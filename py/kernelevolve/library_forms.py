@@ -182,6 +182,9 @@ class ModelNew(Model):
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
         self.places, self.graphs = [], {}
+        for module in self.modules():
+            if isinstance(module, torch.nn.RNNBase):  # it would copy its weights, once
+                module.flatten_parameters = lambda: None
         for kind in ("_parameters", "_buffers"):
             seen = set()
             for module in self.modules():
