@@ -321,6 +321,23 @@ TEST_F(ModuleJudging, LetsAModuleWriteWhatTheProblemWrites) {
   EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
 }
 
+// What the runner does then only a device shows; that it is told to, a module can see here.
+TEST_F(ModuleJudging, StainsWhatIsFreeBeforeEachCheckedCall) {
+  const std::string counting =
+      "import gc\n\nseen = []\n\n\nfor thing in gc.get_objects():\n"
+      "    if type(thing).__name__ == 'Runner':\n        thing._stain = seen.append\n\n\n";
+  const Evaluation stained = judge(
+      counting + module_with("        told, seen[:] = len(seen), []\n"
+                             "        return 3 * x + self.w if told == 1 else x\n"),
+      unmeasured());
+  EXPECT_EQ(stained.verdict, Verdict::accepted) << stained.detail;
+  const Evaluation again = judge(
+      counting + module_with("        told, seen[:] = len(seen), []\n"
+                             "        return 3 * x + self.w if told == 0 else x\n"),
+      unmeasured());
+  EXPECT_EQ(again.verdict, Verdict::wrong_output) << again.detail;
+}
+
 TEST_F(ModuleJudging, LooksAtCallsThatAreTimed) {
   const Evaluation evaluation = judge(
       module_with("        self.seen = getattr(self, 'seen', 0) + 1\n"

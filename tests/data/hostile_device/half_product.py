@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # verdicts: wrong_output
+# needs: device
 # problem: product.py
 # Half precision in a product that is to be single.
 import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# verdicts: crashed
+# verdicts: crashed, timed_out
 # Takes and touches memory of the processor until it is stopped, at most 24 GiB.
 MIB = 1 << 20
 

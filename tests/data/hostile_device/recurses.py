@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# verdicts: crashed
+# verdicts: crashed, timed_out
 # Until the stack ends.
 import sys
 
