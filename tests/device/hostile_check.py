@@ -6,9 +6,9 @@
 
 Each file begins with what is right for it: `verdicts:`, and where they differ from the default
 `problem:`, `command:` (verify or bench), `claims_at_most:` (the speed-up beyond which it would have
-lied), `alone: yes` and `slow: yes` (left out without --slow). An accepted one may claim no time below the problem's physical floor. In the
-end an honest kernel of each kind is judged again and no process may be left. Exits 1 if anything is
-not as it should be. Not a ctest: it needs a device.
+lied), `alone: yes` and `slow: yes` (left out without --slow). An accepted one may claim no time
+below the problem's physical floor. In the end an honest kernel of each kind is judged again and no
+process may be left. Exits 1 if anything is not as it should be. Not a ctest: it needs a device.
 """
 
 from __future__ import annotations
