@@ -18,6 +18,7 @@ import concurrent.futures
 import fnmatch
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -105,9 +106,8 @@ class Outcome:
         return "" if self.code == 0 else f"exit code {self.code}"
 
 
-def judge(program: str, case: Case, folder: Path) -> Outcome:
-    home = folder / case.name.replace(".", "_")
-    home.mkdir(exist_ok=True)
+def judge(program: str, case: Case, homes: queue.Queue[Path]) -> Outcome:
+    home = homes.get()  # one after the other share a workspace, and what was compiled there
     kernel = home / f"kernel{case.path.suffix}"
     kernel.write_text(source_of(case), encoding="utf-8")
     command = [program, case.options.get("command", "verify"), str(case.problem), str(kernel),
@@ -118,6 +118,8 @@ def judge(program: str, case: Case, folder: Path) -> Outcome:
                               cwd=home, check=False)
     except subprocess.TimeoutExpired:
         return Outcome(case, None, 124, f"still running after {STEP_SECONDS} s", STEP_SECONDS)
+    finally:
+        homes.put(home)
     try:
         report = json.loads(done.stdout)
     except ValueError:
@@ -141,13 +143,22 @@ def show(outcome: Outcome, out: Any) -> bool:
     return not wrong
 
 
-def judge_all(program: str, cases: list[Case], jobs: int, folder: Path, out: Any) -> bool:
+def homes_in(folder: Path, count: int) -> queue.Queue[Path]:
+    homes: queue.Queue[Path] = queue.Queue()
+    for i in range(count):
+        home = folder / str(i)
+        home.mkdir()
+        homes.put(home)
+    return homes
+
+
+def judge_all(program: str, cases: list[Case], jobs: int, homes: Any, out: Any) -> bool:
     """Those that disturb others one by one, after all others."""
     fine = True
     for alone in (False, True):
         chosen = [c for c in cases if (c.options.get("alone") == "yes") == alone]
         with concurrent.futures.ThreadPoolExecutor(1 if alone else jobs) as pool:
-            pending = [pool.submit(judge, program, case, folder) for case in chosen]
+            pending = [pool.submit(judge, program, case, homes) for case in chosen]
             for one in concurrent.futures.as_completed(pending):
                 fine = show(one.result(), out) and fine
     return fine
@@ -201,11 +212,12 @@ def main() -> int:
     start = time.monotonic()
     out = open(arguments.out, "w", encoding="utf-8") if arguments.out else None  # noqa: SIM115
     with tempfile.TemporaryDirectory(prefix="ke-hostile-") as name:
-        fine = judge_all(program, cases, arguments.jobs, Path(name), out)
+        homes = homes_in(Path(name), max(1, arguments.jobs))
+        fine = judge_all(program, cases, arguments.jobs, homes, out)
         print("and afterwards:")
         for case in corpus("honest*"):
             if case.name in HONEST:
-                fine = show(judge(program, case, Path(name)), out) and fine
+                fine = show(judge(program, case, homes), out) and fine
     for line in left_behind():
         print(f"NOT OK {line}")
         fine = False

@@ -347,6 +347,22 @@ TEST_F(ModuleJudging, LooksAtCallsThatAreTimed) {
       << evaluation.detail;
 }
 
+// Results are kept by what the inputs hold: right every time, and no time at all.
+TEST_F(ModuleJudging, SeesResultsThatAreKeptByContents) {
+  const std::string slow = "for _ in range(400): y = 3 * x + self.w\n";
+  const Evaluation kept = judge(
+      "known = {}\n\n\n" +
+      module_with("        key = tuple(x[0, :8].tolist())\n        if key not in known:\n"
+                  "            " + slow + "            known[key] = y\n"
+                  "        return known[key]\n"),
+      {.effort = Effort::full});
+  EXPECT_EQ(kept.verdict, Verdict::implausible_time) << kept.detail;
+  EXPECT_NE(kept.detail.find("keeps its results"), std::string::npos) << kept.detail;
+  const Evaluation honest = judge(module_with("        " + slow + "        return y\n"),
+                                  {.effort = Effort::full});
+  EXPECT_EQ(honest.verdict, Verdict::accepted) << honest.detail;
+}
+
 }  // namespace
 }  // namespace ke
 

@@ -41,6 +41,9 @@ class DeviceSets {
   // One of timing_count() nominal contents; the first two are the checked ones.
   SetRequest nominal(int index) const;
 
+  // A nominal content that was never filled in.
+  SetRequest unseen();
+
   // Slot `index` with this content, made when first asked for.
   Result<const FilledSlot*> fill(int index, const SetRequest& request);
   // Its inputs may have been written to.

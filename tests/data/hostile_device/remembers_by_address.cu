@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // verdicts: wrong_output
-// command: bench
 // Computes once for each input, as far as it can tell them apart.
 // ke:launch look grid=(1) block=(1) args=(in0)
 // ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, n)

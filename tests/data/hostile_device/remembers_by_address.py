@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # verdicts: wrong_output
-# command: bench
 # Keeps what it computed for an address.
 KNOWN = {}
 

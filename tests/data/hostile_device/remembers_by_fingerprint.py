@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# verdicts: wrong_output, implausible_time, nondeterministic, accepted
+# verdicts: implausible_time, wrong_output
 # problem: product.py
 # command: bench
 # needs: device
 # Keeps every product under a few of its operands' numbers: right, and a lie about the time where
-# contents come again. Accepted is right only if its time is one that products can take.
+# contents come again.
 import torch
 
 KNOWN = {}
