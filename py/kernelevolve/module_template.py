@@ -5,7 +5,7 @@
     model = ModelNew(*init_arguments)       # same arguments, parameters and state_dict as Model
 
 The kernel runs only where it was proved: manifest.json beside this file lists shapes (of every
-case, where there are several), types, strides, constants and the processor. For anything else
+case, where there are several), types, strides, constants and the processor or device. For the rest
 (another shape, gradients, autocast, another machine) the original forward() runs, and one warning
 says why. Random numbers that the original draws in forward() are drawn here by the same generator
 in the same order and given to the kernel.
@@ -32,6 +32,9 @@ from torch.utils import _pytree
 
 FOLDER = Path(__file__).resolve().parent
 MANIFEST: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+# What it runs on, when that is not the processor: type, name, capability.
+DEVICE: dict[str, Any] = MANIFEST.get("device", {})
+DEVICE_TYPE: str = DEVICE.get("type", "cpu")
 
 # name: (torch type, DLPack code, bits)
 DTYPES = {
@@ -88,7 +91,7 @@ class Spec:
         return (
             tensor.shape == self.shape
             and tensor.dtype == self.dtype
-            and tensor.device.type == "cpu"
+            and tensor.device.type == DEVICE_TYPE
             and tensor.layout == torch.strided
             and self._laid_out(tensor)
         )
@@ -98,13 +101,16 @@ class Spec:
         return tensor.is_contiguous() if self.contiguous else tensor.stride() == self.strides
 
     def describe(self) -> str:
-        return f"'{self.name}' must be {self.dtype} {list(self.shape)}, strides {self.strides}"
+        where = f", on {DEVICE_TYPE}" if DEVICE else ""
+        text = f"{self.dtype} {list(self.shape)}, strides {self.strides}"
+        return f"'{self.name}' must be {text}{where}"
 
 
 class ProvedCase:
     """The tensors of one shape case."""
 
-    def __init__(self, entry: dict[str, Any]) -> None:
+    def __init__(self, number: int, entry: dict[str, Any]) -> None:
+        self.number = number
         self.inputs = [Spec(spec) for spec in entry["inputs"]]
         self.outputs = [Spec(spec) for spec in entry["outputs"]]
         self.drawn = [spec for spec in self.inputs if spec.kind == "random"]  # the last ones
@@ -141,7 +147,7 @@ class _Call(threading.local):
 
 
 # Cases differ in shapes alone: names and types are those of the first.
-CASES = [ProvedCase(entry) for entry in MANIFEST.get("cases", [MANIFEST])]
+CASES = [ProvedCase(i, entry) for i, entry in enumerate(MANIFEST.get("cases", [MANIFEST]))]
 INPUTS, OUTPUTS = CASES[0].inputs, CASES[0].outputs
 ARGUMENTS = [spec for spec in INPUTS if spec.kind == "argument"]
 STATE = [spec for spec in INPUTS if spec.kind in ("parameter", "buffer")]
@@ -166,7 +172,7 @@ def _attribute(owner: Any, path: tuple[str, ...]) -> Any:
     return owner
 
 
-# --- The processor --------------------------------------------------------------------------------
+# --- The processor or the device ------------------------------------------------------------------
 def _processor_differs() -> str:
     """Why the library must not run here; empty when it may."""
     wanted = MANIFEST["processor"]
@@ -184,8 +190,45 @@ def _processor_differs() -> str:
     return f"the processor lacks {', '.join(sorted(missing))}" if missing else ""
 
 
+def _device_reasons() -> list[str]:
+    """For each device, why the kernel must not run there; empty where it may."""
+    if DEVICE_TYPE != "cuda" or not torch.cuda.is_available():
+        return [""]
+    reasons = []
+    for i in range(torch.cuda.device_count()):
+        name, capability = torch.cuda.get_device_name(i), list(torch.cuda.get_device_capability(i))
+        proved = name == DEVICE["name"] and capability == DEVICE["capability"]
+        reason = f"it was proved on '{DEVICE['name']}' and this is '{name}'"
+        reasons.append("" if proved else reason)
+    return reasons
+
+
 # --- The library ----------------------------------------------------------------------------------
 def _load() -> tuple[Any, str]:
+    return _load_runtime() if DEVICE else _load_library()
+
+
+def _load_runtime() -> tuple[Any, str]:
+    """What calls a device's kernel, in a file of its own."""
+    if DEVICE_TYPE == "cuda" and not torch.cuda.is_available():
+        return None, f"it was proved on '{DEVICE['name']}' and there is no CUDA device here"
+    try:
+        runtime = _load_file(MANIFEST["runtime"], "runtime").Runtime(FOLDER, MANIFEST)
+    except Exception as error:  # noqa: BLE001  whatever fails, the original works
+        return None, f"the kernel cannot be loaded: {error}"
+    return runtime, ""
+
+
+def _load_file(file: str, role: str) -> types.ModuleType:
+    name = f"kernelevolve_{role}_{MANIFEST['operator']}"
+    spec = importlib.util.spec_from_file_location(name, FOLDER / file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _load_library() -> tuple[Any, str]:
     reason = _processor_differs()
     if reason:
         return None, reason
@@ -215,7 +258,9 @@ def _draws(case: ProvedCase) -> list[torch.Tensor]:
         parameters = how["parameters"]
         if how["method"] == "random_":
             parameters = [int(bound) for bound in parameters]
-        numbers = torch.empty_strided(spec.shape, spec.strides, dtype=spec.dtype)
+        numbers = torch.empty_strided(
+            spec.shape, spec.strides, dtype=spec.dtype, device=DEVICE_TYPE
+        )
         drawn.append(getattr(numbers, how["method"])(*parameters))
     return drawn
 
@@ -227,6 +272,10 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
 
 def _run(case: ProvedCase, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """Calls the kernel on tensors that fit the case."""
+    if DEVICE:
+        inputs = [tensor.detach().resolve_neg() for tensor in tensors]
+        results: list[torch.Tensor] = _run_library.run(case.number, inputs, case.outputs)
+        return results
     call = case.call
     results = [torch.empty(spec.shape, dtype=spec.dtype) for spec in case.outputs]
     held = []  # copies live until the kernel has returned
@@ -260,7 +309,7 @@ def _register() -> Callable[..., Any]:
     if not hasattr(torch.ops.kernelevolve, name):  # else: this file is loaded a second time
         library.define(f"{name}({arguments}) -> {result}")
 
-        def on_cpu(*tensors: torch.Tensor) -> Any:
+        def compute(*tensors: torch.Tensor) -> Any:
             results = _run(_known_case(tensors), list(tensors))
             return results[0] if len(results) == 1 else tuple(results)
 
@@ -269,7 +318,7 @@ def _register() -> Callable[..., Any]:
             results = [tensors[0].new_empty(s.shape, dtype=s.dtype) for s in outputs]
             return results[0] if len(results) == 1 else tuple(results)
 
-        library.impl(name, on_cpu, "CPU")
+        library.impl(name, compute, DEVICE_TYPE.upper())
         torch_library.register_fake(f"kernelevolve::{name}", fake, lib=library)
         _registered.append(library)  # the registration ends with the object
     return getattr(torch.ops.kernelevolve, name)
@@ -280,21 +329,12 @@ _operator = _register() if _run_library is not None else None
 
 
 # --- The original ---------------------------------------------------------------------------------
-def _load_original() -> types.ModuleType:
-    path = FOLDER / MANIFEST["original"]
-    spec = importlib.util.spec_from_file_location(
-        f"kernelevolve_original_{MANIFEST['operator']}", path
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-original = _load_original()
+original = _load_file(MANIFEST["original"], "original")
 Model = original.Model
 get_inputs = original.get_inputs
 get_init_inputs = original.get_init_inputs
+if DEVICE and _run_library is not None:
+    _run_library.init_inputs = get_init_inputs
 
 
 @contextlib.contextmanager
@@ -309,7 +349,8 @@ def _random_state_kept() -> Any:
 
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
-        return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
+        tensors = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
+        return tensors and torch.equal(a.cpu(), b.cpu())
     if isinstance(a, (list, tuple)) and type(a) is type(b):
         return len(a) == len(b) and all(map(_same, a, b))
     return type(a) is type(b) and bool(a == b or (a != a and b != b))
@@ -386,6 +427,7 @@ class ModelNew(Model):
             self._ke_never = "forward() changes the model's state, and the kernel does not"
         if not self._ke_never and not _same_construction(args, kwargs):
             self._ke_never = "the model was constructed with other arguments"
+        self._ke_devices = _device_reasons()
         self._ke_mode = self.training
         self._ke_mode_matters = _mode_matters(self)
         self._ke_warned = False
@@ -425,9 +467,16 @@ class ModelNew(Model):
         for spec, tensor in zip(case.inputs, tensors, strict=False):
             if not isinstance(tensor, torch.Tensor) or not spec.fits(tensor):
                 return None, [], spec.describe()
+        if DEVICE:
+            places = {tensor.device for tensor in tensors}
+            if len(places) > 1:
+                return None, [], "its tensors lie on several devices"
+            elsewhere = self._ke_devices[tensors[0].device.index or 0] if tensors else ""
+            if elsewhere:
+                return None, [], elsewhere
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return None, [], "gradients are needed (use torch.no_grad())"
-        if torch.is_autocast_enabled("cpu"):
+        if torch.is_autocast_enabled(DEVICE_TYPE):
             return None, [], "autocast is on"
         return case, tensors + _draws(case), ""
 

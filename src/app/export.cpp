@@ -12,7 +12,10 @@
 #include "base/units.hpp"
 #include "domain/limits.hpp"
 #include "graph/graph.hpp"
+#include "oracle/oracle.hpp"
 #include "os/file_system.hpp"
+#include "target/device_package.hpp"
+#include "target/nvidia_gpu.hpp"
 
 namespace ke::app {
 
@@ -29,6 +32,39 @@ Result<Evaluation> confirmed_evaluation(const NodeRow& node, Session& session, E
   JudgeOptions options;
   options.effort = Effort::confirm;
   return session.evaluator().judge(artifact, options);
+}
+
+target::LaunchShapes launch_shapes_of(const Problem& problem) {
+  target::LaunchShapes shapes;
+  for (const TensorSpec& spec : problem.inputs) shapes.inputs.push_back(spec.shape);
+  for (const TensorSpec& spec : problem.outputs) shapes.outputs.push_back(spec.shape);
+  return shapes;
+}
+
+// Of a package: its code and what is launched in each case. Of a module: what it was proved on.
+Result<DeviceCode> device_code(const NodeRow& node, Session& session,
+                               const ExportRequest& request) {
+  const target::Gpu gpu = TRY(target::find_gpu());
+  DeviceCode device{.type = std::string(kDeviceName.substr(0, kDeviceName.find(':'))),
+                    .device = gpu.name,
+                    .major = gpu.major,
+                    .minor = gpu.minor,
+                    .driver = OracleOptions().driver,
+                    .code = {}};
+  if (request.recipe.artifact != ArtifactKind::device_package) return device;
+  const Artifact artifact = TRY(session.evaluator().build(node.source));
+  if (artifact.failure) {
+    return Error{Errc::internal, "it no longer builds: " + artifact.failure->detail};
+  }
+  target::DevicePackage package =
+      TRY(target::decode_package(TRY(os::read_file(artifact.built_path, 256_MiB))));
+  const target::LaunchScript script = TRY(target::parse_launch_lines(package.launch_lines));
+  device.plans.push_back(TRY(target::plan_launches(script, launch_shapes_of(request.problem))));
+  for (const Problem* one : request.further_cases) {
+    device.plans.push_back(TRY(target::plan_launches(script, launch_shapes_of(*one))));
+  }
+  device.code = std::move(package.code);
+  return device;
 }
 
 std::string text_of(const ExportReport& report, const Evaluation& evaluation) {
@@ -57,12 +93,6 @@ Result<std::string> export_node(NodeId id, const std::string& as, const std::str
   const RunRow run = TRY(graph.run(node.run));
   const ProblemRow problem = TRY(graph.problem(run.scope.problem));
   const SessionOptions options = TRY(session_of_run(workspace, node.run));
-  if (TRY(target_named(options.target))->device != nullptr) {
-    return Error{Errc::unavailable,
-                 fmt::format("node {} is a kernel of {}, and only kernels for processors can be "
-                             "exported so far; `kernelevolve graph show {}` has its source.",
-                             id.value, options.target, id.value)};
-  }
   auto session = TRY(Session::open(options, workspace, events));
   if (session->problem().digest != problem.digest) {
     return Error{Errc::conflict,
@@ -83,6 +113,9 @@ Result<std::string> export_node(NodeId id, const std::string& as, const std::str
   request.form = *form;
   request.further_cases = session->cases();
   request.further_cases.erase(request.further_cases.begin());
+  if (TRY(target_named(options.target))->device != nullptr) {
+    request.device = TRY(device_code(node, *session, request));
+  }
   request.out = out.empty() ? fmt::format("{}_node{}", module_name(problem.name), id.value) : out;
   if (request.form == ExportForm::module) {
     request.python = TRY(find_python());

@@ -6,6 +6,9 @@
 //   kernel.cpp           the candidate's source, as proved
 //   module_shim.cpp      runs it with a thread pool and scratch memory of its own
 //   kernel.so            both, built by the target's recipe
+//   kernel.cu, .cubin    or, of a device: the source and its machine code, or
+//   kernel.py            the ModelNew that was proved; either way
+//   runtime.py           runs it
 //   kernel.hpp           one typed function for C++ callers
 //   kernelevolve/        the contract and the pool that the sources include
 //   <name>.py            ModelNew                                    (module only)
@@ -25,6 +28,7 @@
 #include "base/result.hpp"
 #include "domain/evaluation.hpp"
 #include "domain/problem.hpp"
+#include "target/launch_plan.hpp"
 #include "target/target.hpp"
 
 namespace ke::app {
@@ -32,6 +36,16 @@ namespace ke::app {
 class Workspace;
 
 enum class ExportForm : uint8_t { module, header };
+
+// Of a kernel that runs on a device.
+struct DeviceCode {
+  std::string type;    // as PyTorch calls that kind of device
+  std::string device;  // "NVIDIA H200"
+  int major = 0, minor = 0;  // its compute capability
+  std::string driver;        // as for dlopen: the trial's room shows its devices; empty: none
+  std::string code;          // machine code; empty: the source is a PyTorch module
+  std::vector<target::LaunchPlan> plans = {};  // one a shape case
+};
 
 struct ExportRequest {
   const Problem& problem;      // of case 0
@@ -46,6 +60,7 @@ struct ExportRequest {
   std::filesystem::path out;  // created when absent; files in it are replaced
   ExportForm form = ExportForm::module;
   std::vector<const Problem*> further_cases = {};  // case 1 and so on, proved like case 0
+  std::optional<DeviceCode> device = {};           // where it does not run on the processor
 };
 
 struct ExportReport {
@@ -55,8 +70,9 @@ struct ExportReport {
 };
 
 // Writes the folder, builds the library in the build room and (module) tries the finished module
-// against the original in a locked Python. Errc::invalid when the problem cannot be exported or the
-// module disagrees with the original, Errc::unavailable when a tool is missing.
+// against the original in a locked Python. Errc::invalid when the problem cannot be exported, the
+// module disagrees with the original, or the kernel was confirmed to be slower than the library;
+// Errc::unavailable when a tool is missing.
 Result<ExportReport> export_module(const ExportRequest& request);
 
 // `kernelevolve export NODE`: exports a node of the workspace's graph, confirming its figures first

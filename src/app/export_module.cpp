@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "kernel.so";
 constexpr const char* kShim = "module_shim.cpp";
 constexpr const char* kOriginal = "original.py";
+constexpr const char* kRuntime = "runtime.py";
+constexpr const char* kMachineCode = "kernel.cubin";
 constexpr std::string_view kInside = "/work";  // the folder inside the build room
 
 std::string value_of_line(const std::string& line) {
@@ -73,6 +75,41 @@ std::vector<const Problem*> cases_of(const ExportRequest& request) {
   return cases;
 }
 
+Json launches_of(const target::LaunchPlan& plan) {
+  constexpr const char* kKinds[] = {"input", "output", "scratch", "integer"};
+  Json launches = Json::array();
+  for (const target::Launch& launch : plan.launches) {
+    Json arguments = Json::array();
+    for (const target::LaunchArgument& argument : launch.arguments) {
+      arguments.push_back({kKinds[static_cast<size_t>(argument.kind)], argument.value});
+    }
+    launches.push_back({{"kernel", launch.kernel},
+                        {"grid", launch.grid},
+                        {"block", launch.block},
+                        {"shared", launch.shared_bytes},
+                        {"arguments", std::move(arguments)}});
+  }
+  return {{"scratch_bytes", plan.scratch_bytes}, {"launches", std::move(launches)}};
+}
+
+// Where it was proved and what runs it there.
+Result<void> describe_machine(const ExportRequest& request, Json& json) {
+  if (!request.device) {
+    json["library"] = kLibrary;
+    json["processor"] = TRY(processor());
+    return {};
+  }
+  const DeviceCode& device = *request.device;
+  json["device"] = {{"type", device.type},
+                    {"name", device.device},
+                    {"capability", {device.major, device.minor}}};
+  json["runtime"] = kRuntime;
+  if (device.code.empty()) return {};
+  json["code"] = kMachineCode;
+  for (const target::LaunchPlan& plan : device.plans) json["plans"].push_back(launches_of(plan));
+  return {};
+}
+
 Result<Json> manifest(const ExportRequest& request, const std::string& module) {
   Json json = {{"schema", 1},
                {"problem", request.problem.name},
@@ -83,7 +120,6 @@ Result<Json> manifest(const ExportRequest& request, const std::string& module) {
                {"precision", enum_name(request.precision)},
                {"kernel_digest", digest_of(request.kernel_source).hex()},
                {"kernel", request.recipe.source_name},
-               {"library", kLibrary},
                {"inputs", spec_list(request.problem.inputs)},
                {"outputs", spec_list(request.problem.outputs)},
                {"draws", draw_list(request.problem.draws)},
@@ -92,7 +128,7 @@ Result<Json> manifest(const ExportRequest& request, const std::string& module) {
     json["cases"].push_back({{"inputs", spec_list(one->inputs)},
                              {"outputs", spec_list(one->outputs)}});
   }
-  json["processor"] = TRY(processor());
+  TRY(describe_machine(request, json));
   if (!module.empty()) {
     json["module"] = module;
     json["original"] = kOriginal;
@@ -108,12 +144,19 @@ Result<void> write_files(const ExportRequest& request, const std::string& module
   const auto write = [&](const std::string& name, std::string_view text) {
     return os::write_file_atomically(out / name, text);
   };
-  TRY(os::make_directories(out / "kernelevolve"));
   TRY(write(request.recipe.source_name, request.kernel_source));
-  TRY(write(kShim, embedded::module_shim_cpp));
-  TRY(write("kernelevolve/kernel.h", embedded::kernel_h));
-  TRY(write("kernelevolve/thread_pool.hpp", embedded::thread_pool_hpp));
-  TRY(write("kernel.hpp", cpp_header(request.problem, request.further_cases)));
+  if (!request.device) {
+    TRY(os::make_directories(out / "kernelevolve"));
+    TRY(write(kShim, embedded::module_shim_cpp));
+    TRY(write("kernelevolve/kernel.h", embedded::kernel_h));
+    TRY(write("kernelevolve/thread_pool.hpp", embedded::thread_pool_hpp));
+    TRY(write("kernel.hpp", cpp_header(request.problem, request.further_cases)));
+  } else if (request.device->code.empty()) {
+    TRY(write(kRuntime, embedded::module_runtime_torch_py));
+  } else {
+    TRY(write(kRuntime, embedded::module_runtime_cuda_py));
+    TRY(write(kMachineCode, request.device->code));
+  }
   TRY(write("README.md", readme(request, module)));
   TRY(write("manifest.json", TRY(manifest(request, module)).dump(2) + "\n"));
   if (module.empty()) return {};
@@ -180,6 +223,7 @@ Result<std::string> try_module(const ExportRequest& request) {
   needs.problem_folder = fs::path(request.problem.path).parent_path();
   needs.cache_dir = request.out;  // the one writable folder
   needs.memory_bytes = limits.oracle_memory_bytes;
+  if (request.device) needs.driver = request.device->driver;
   const os::Room room = TRY(oracle::prepare_python_room(needs));
   os::RunOptions run;
   run.process.argv = {request.python, "-B", (request.out / "check.py").string(), "--record"};
@@ -206,6 +250,21 @@ Result<std::string> try_module(const ExportRequest& request) {
                                   (said.empty() ? result.status.to_string() : said)};
 }
 
+// Nothing exported is slower than the library, as far as figures can tell.
+Result<void> refuse_the_slower(const Evaluation& evaluation) {
+  if (!evaluation.confirmed || !evaluation.measurement) return {};
+  for (const std::string& flag : evaluation.flags) {
+    if (flag == "tie" || flag == "too_small") return {};
+  }
+  const double speedup = evaluation.measurement->speedup;
+  if (speedup >= 1) return {};
+  return Error{Errc::invalid,
+               fmt::format("the kernel is {:.2f} times as fast as the better of PyTorch eager and "
+                           "torch.compile, and nothing exported is slower than the library; keep "
+                           "the original, or search longer with `kernelevolve optimize`.",
+                           speedup)};
+}
+
 }  // namespace
 
 Result<ExportReport> export_module(const ExportRequest& asked) {
@@ -215,6 +274,12 @@ Result<ExportReport> export_module(const ExportRequest& asked) {
                                             "exported",
                                             enum_name(request.evaluation.verdict))};
   }
+  TRY(refuse_the_slower(request.evaluation));
+  if (request.device && request.form == ExportForm::header) {
+    return Error{Errc::unavailable,
+                 fmt::format("kernels of {} are exported as modules alone; use --as module.",
+                             request.target)};
+  }
   TRY(os::make_directories(request.out));
   request.out = fs::canonical(request.out);
   ExportReport report;
@@ -223,7 +288,7 @@ Result<ExportReport> export_module(const ExportRequest& asked) {
     report.module = module_name(request.problem.name) + ".py";
   }
   TRY(write_files(request, report.module).context("the export"));
-  TRY(build_library(request));
+  if (!request.device) TRY(build_library(request));
   if (!report.module.empty()) report.checked = TRY(try_module(request));
   return report;
 }

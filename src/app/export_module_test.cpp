@@ -290,6 +290,158 @@ TEST_F(ExportModule, RefusesAKernelThatWasNotAccepted) {
   EXPECT_EQ(export_module(rejected).error().code, Errc::invalid);
 }
 
+Measurement measured(double speedup) {
+  Measurement measurement;
+  measurement.time_ns = 10'000;
+  measurement.speedup = speedup;
+  return measurement;
+}
+
+TEST_F(ExportModule, RefusesAKernelThatWasConfirmedToBeSlower) {
+  ExportRequest slow = request();
+  slow.out = folder_->path() / "slow";
+  slow.evaluation.confirmed = true;
+  slow.evaluation.measurement = measured(0.83);
+  const Result<ExportReport> refused = export_module(slow);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::invalid);
+  EXPECT_NE(refused.error().message.find("0.83 times as fast"), std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(os::exists(slow.out)) << "something was written";
+  for (const char* flag : {"tie", "too_small"}) {
+    slow.evaluation.flags = {flag};
+    const Result<ExportReport> report = export_module(slow);
+    EXPECT_TRUE(report) << flag << ": " << report.error().to_string();
+  }
+}
+
+// --- Kernels of a device -------------------------------------------------------------------------
+
+constexpr const char* kModuleKernel = R"(import torch
+
+calls = 0
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, slope):
+        super().__init__()
+        self.scale = torch.nn.Linear(4, 1, bias=False)
+        self.slope = slope
+
+    def forward(self, x, shift):
+        global calls
+        calls += 1
+        assert not torch.is_grad_enabled() and self.slope == 0.25
+        y = torch.nn.functional.leaky_relu(x, self.slope) * self.scale.weight[0, 1] + shift
+        return y, (y > 0).sum()
+)";
+
+class ExportOfADevice : public ExportModule {
+ protected:
+  // On the processor the runtime of a module works as on a device.
+  static ExportRequest module_request(const std::string& device_type, const std::string& out) {
+    ExportRequest asked = request();
+    asked.kernel_source = kModuleKernel;
+    asked.recipe = {{"parse"}, "kernel.py", "module.py"};
+    asked.target = "triton";
+    asked.device = DeviceCode{.type = device_type,
+                              .device = "Imaginary 9000",
+                              .major = 9,
+                              .minor = 0,
+                              .driver = {},
+                              .code = {}};
+    asked.out = folder_->path() / out;
+    return asked;
+  }
+  static void use_in(const std::string& out, const std::string& script,
+                     const std::string& expected) {
+    const os::RunResult result =
+        run_in(folder_->path() / out, {python(), "-W", "always", "-c", script});
+    EXPECT_EQ(result.output, expected) << result.error;
+    EXPECT_TRUE(result.status.success()) << result.error;
+  }
+};
+
+constexpr const char* kModulePrelude = R"(import sys, torch, warnings, problem_leaky as p
+kernel = p._run_library.module if p._run_library else None
+torch.manual_seed(1)
+new, old = p.ModelNew(0.25), p.Model(0.25)
+new.load_state_dict(old.state_dict())
+x = torch.randn(33, 70)
+def try_it(f, *a, **k):
+    before = kernel.calls if kernel else 0
+    with warnings.catch_warnings(record=True) as said, torch.no_grad():
+        r = f(*a, **k)
+    e = old(*a, **k)
+    same = torch.allclose(r[0], e[0], atol=1e-6) and torch.equal(r[1], e[1])
+    print((kernel.calls if kernel else 0) - before, same, type(r).__name__, len(said))
+)";
+
+TEST_F(ExportOfADevice, CallsAModuleWithTheCallersState) {
+  const Result<ExportReport> report = export_module(module_request("cpu", "device_module"));
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_TRUE(report->checked.starts_with("same results")) << report->checked;
+  use_in("device_module", std::string(kModulePrelude) + R"(
+try_it(new, x, 0.5)
+try_it(new, shift=0.5, x=x)
+with torch.no_grad(): old.scale.weight.fill_(3.0); new.scale.weight.fill_(3.0)
+try_it(new, x, 0.5)
+old.scale.weight = torch.nn.Parameter(torch.full((1, 4), 5.0))
+new.scale.weight = torch.nn.Parameter(torch.full((1, 4), 5.0))
+try_it(new, x, 0.5)
+try_it(new, torch.randn(33, 71), 0.5)
+compiled = torch.compile(new, backend="aot_eager", fullgraph=True)
+try_it(compiled, x, 0.5)
+)",
+         "1 True tuple 0\n1 True tuple 0\n1 True tuple 0\n1 True tuple 0\n0 True tuple 1\n"
+         "1 True tuple 0\n");
+}
+
+TEST_F(ExportOfADevice, FallsBackWhereThereIsNone) {
+  const Result<ExportReport> report = export_module(module_request("cuda", "no_device"));
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_TRUE(report->checked.starts_with("the original runs instead of the kernel: it was proved "
+                                          "on 'Imaginary 9000'"))
+      << report->checked;
+  for (const char* file : {"runtime.py", "kernel.py", "original.py", "README.md"}) {
+    EXPECT_TRUE(os::exists(folder_->path() / "no_device" / file)) << file;
+  }
+  EXPECT_FALSE(os::exists(folder_->path() / "no_device/kernel.so"));
+  use_in("no_device", std::string(kModulePrelude) + "try_it(new, x, 0.5)\ntry_it(new, x, 0.5)\n",
+         "0 True tuple 1\n0 True tuple 0\n");
+}
+
+TEST_F(ExportOfADevice, WritesDownWhatIsLaunched) {
+  ExportRequest asked = module_request("cuda", "device_code");
+  asked.recipe.source_name = "kernel.cu";
+  asked.device->code = "machine code";
+  target::Launch launch;
+  launch.kernel = "run";
+  launch.grid = {7, 2, 1};
+  launch.shared_bytes = 1024;
+  launch.arguments = {{target::LaunchArgument::Kind::input, 1},
+                      {target::LaunchArgument::Kind::scratch, 256},
+                      {target::LaunchArgument::Kind::integer, 99}};
+  asked.device->plans = {{.scratch_bytes = 512, .launches = {launch}}};
+  const Result<ExportReport> report = export_module(asked);
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_EQ(os::read_file(asked.out / "kernel.cubin", 99).value(), "machine code");
+  const Json manifest =
+      parse_json(os::read_file(asked.out / "manifest.json", 1 << 20).value()).value();
+  EXPECT_EQ(manifest["device"].dump(),
+            R"({"capability":[9,0],"name":"Imaginary 9000","type":"cuda"})");
+  EXPECT_EQ(manifest["plans"].dump(),
+            R"([{"launches":[{"arguments":[["input",1],["scratch",256],["integer",99]],)"
+            R"("block":[1,1,1],"grid":[7,2,1],"kernel":"run","shared":1024}],)"
+            R"("scratch_bytes":512}])");
+}
+
+TEST_F(ExportOfADevice, HasNoHeader) {
+  ExportRequest asked = module_request("cuda", "header");
+  asked.form = ExportForm::header;
+  EXPECT_EQ(export_module(asked).error().code, Errc::unavailable);
+}
+
 }  // namespace
 }  // namespace ke::app
 

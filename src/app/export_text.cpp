@@ -221,13 +221,15 @@ std::string readme(const ExportRequest& request, const std::string& module) {
     text += fmt::format(
         "Python, in place of the original `Model`:\n\n```python\nimport torch\n"
         "from {0} import ModelNew, get_init_inputs, get_inputs\n\n"
-        "model = ModelNew(*get_init_inputs())    # parameters and state_dict as in Model\n"
+        "{2}model = ModelNew(*get_init_inputs())    # parameters and state_dict as in Model\n"
         "with torch.no_grad():\n    result = model(*get_inputs())\n```\n\n"
         "`python check.py` compares it with the original and times both. The kernel runs for the\n"
-        "shapes, types, strides, constants and processor in `manifest.json`; for anything else, "
+        "shapes, types, strides, constants and {1} in `manifest.json`; for anything else, "
         "and\n"
         "when gradients or autocast are on, the original runs and one warning says why.\n\n",
-        std::filesystem::path(module).stem().string());
+        std::filesystem::path(module).stem().string(), request.device ? "device" : "processor",
+        request.device ? fmt::format("torch.set_default_device(\"{}\")\n", request.device->type)
+                       : "");
   }
   if (!request.problem.draws.empty()) {
     text +=
@@ -235,10 +237,12 @@ std::string readme(const ExportRequest& request, const std::string& module) {
         "same\norder and hands them to the kernel; C++ callers hand in their own. Below, the "
         "kernel's time\nleaves the drawing out, PyTorch's does not.\n\n";
   }
-  text += fmt::format(
-      "C++:\n\n```\n#include \"kernel.hpp\"      // kernelevolve::{}(...)\n"
-      "g++ -std=c++20 -I. caller.cpp kernel.so -Wl,-rpath,'$ORIGIN' -o caller\n```\n\n",
-      module_name(request.problem.name));
+  if (!request.device) {
+    text += fmt::format(
+        "C++:\n\n```\n#include \"kernel.hpp\"      // kernelevolve::{}(...)\n"
+        "g++ -std=c++20 -I. caller.cpp kernel.so -Wl,-rpath,'$ORIGIN' -o caller\n```\n\n",
+        module_name(request.problem.name));
+  }
   text += figures_text(request.evaluation);
   text += fmt::format("\nProved under the precision contract `{}`; built by `{}` ({}).\n",
                       enum_name(request.precision), fmt::join(request.recipe.command, " "),

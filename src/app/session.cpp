@@ -56,8 +56,6 @@ Result<void> require_protections() {
                   enum_name(report.missing.front().protection), report.missing.front().why)};
 }
 
-constexpr const char* kDeviceName = "cuda:0";
-
 Result<std::unique_ptr<Evaluator>> device_judge(const EvaluatorOptions& judge,
                                                 int64_t memory_bytes, Workspace& workspace) {
   DeviceEvaluatorOptions options;

@@ -26,6 +26,9 @@
 
 namespace ke::app {
 
+// Where a device's problems are computed, as PyTorch names it.
+inline constexpr std::string_view kDeviceName = "cuda:0";
+
 // How this binary is told to be the runner host (eval/runner/host.hpp).
 inline constexpr const char* kRunnerHostCommand = "__runner-host";
 // How it is told to be a launcher (eval/launcher/child.hpp); the driver's library follows.

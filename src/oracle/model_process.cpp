@@ -13,6 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPacketsFd = 3;  // the number in the child
+// Threads of the driver and of PyTorch, a compiler now and then.
+constexpr int32_t kProcessesMax = 512;
 
 // Caches are the candidate's own: what one leaves there, the next must not find.
 std::vector<std::string> model_environment() {
@@ -53,6 +55,7 @@ Result<ModelProcess> start_model_process(const ModelProcessOptions& options) {
                            .cache_dir = options.cache_dir,
                            .private_caches = true,
                            .memory_bytes = options.limits.runner_memory_bytes,
+                           .processes_max = kProcessesMax,
                            .driver = options.driver}));
   ProcessRequest request;
   request.python = python;

@@ -106,6 +106,7 @@ Result<os::Room> prepare_python_room(const RoomNeeds& needs) {
   options.proc_whole = true;  // libraries read /proc/cpuinfo and /proc/meminfo
   options.tmp_bytes = kRoomTmpBytes;
   options.memory_bytes = needs.memory_bytes;
+  options.processes_max = needs.processes_max;
   const fs::path python(needs.python);
   const fs::path environment = python.parent_path().parent_path();
   show(options.paths, environment, false);

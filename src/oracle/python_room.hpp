@@ -39,6 +39,7 @@ struct RoomNeeds {
   std::filesystem::path cache_dir;  // writable inside, unless
   bool private_caches = false;      // only its embedded files are seen; caches are in /tmp
   int64_t memory_bytes = 0;
+  int32_t processes_max = 0;        // and threads; 0: unlimited
   std::string driver = {};  // of the device that it computes on, as for dlopen; empty: none
 };
 Result<os::Room> prepare_python_room(const RoomNeeds& needs);

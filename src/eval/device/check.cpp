@@ -62,7 +62,8 @@ class DeviceCheck {
     const FilledSlot* filled = TRY(sets_.fill(slot, content));
     poison_ = draw_poison(rng_, poison_);
     TRY(sets_.oracle().poison(filled->slot.id, static_cast<uint8_t>(poison_)));
-    Outcome outcome = TRY(runner_.run({slot}, {}, options_.call_max));
+    Outcome outcome = TRY(runner_.stain(poison_));
+    if (!failure_of(outcome)) outcome = TRY(runner_.run({slot}, {}, options_.call_max));
     if (!failure_of(outcome)) outcome = TRY(runner_.collect({slot}, options_.call_max));
     if (const LaunchFailure* failure = failure_of(outcome)) {
       result_.failure = TRY(explain(runner_, sets_, *failure, slot, options_.call_max));

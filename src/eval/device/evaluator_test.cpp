@@ -321,6 +321,23 @@ TEST_F(ModuleJudging, LetsAModuleWriteWhatTheProblemWrites) {
   EXPECT_EQ(evaluation.verdict, Verdict::accepted) << evaluation.detail;
 }
 
+// What the runner does then only a device shows; that it is told to, a module can see here.
+TEST_F(ModuleJudging, StainsWhatIsFreeBeforeEachCheckedCall) {
+  const std::string counting =
+      "import gc\n\nseen = []\n\n\nfor thing in gc.get_objects():\n"
+      "    if type(thing).__name__ == 'Runner':\n        thing._stain = seen.append\n\n\n";
+  const Evaluation stained = judge(
+      counting + module_with("        told, seen[:] = len(seen), []\n"
+                             "        return 3 * x + self.w if told == 1 else x\n"),
+      unmeasured());
+  EXPECT_EQ(stained.verdict, Verdict::accepted) << stained.detail;
+  const Evaluation again = judge(
+      counting + module_with("        told, seen[:] = len(seen), []\n"
+                             "        return 3 * x + self.w if told == 0 else x\n"),
+      unmeasured());
+  EXPECT_EQ(again.verdict, Verdict::wrong_output) << again.detail;
+}
+
 TEST_F(ModuleJudging, LooksAtCallsThatAreTimed) {
   const Evaluation evaluation = judge(
       module_with("        self.seen = getattr(self, 'seen', 0) + 1\n"
@@ -328,6 +345,22 @@ TEST_F(ModuleJudging, LooksAtCallsThatAreTimed) {
   EXPECT_EQ(evaluation.verdict, Verdict::wrong_output);
   EXPECT_NE(evaluation.detail.find("in a call that was timed"), std::string::npos)
       << evaluation.detail;
+}
+
+// Results are kept by what the inputs hold: right every time, and no time at all.
+TEST_F(ModuleJudging, SeesResultsThatAreKeptByContents) {
+  const std::string slow = "for _ in range(400): y = 3 * x + self.w\n";
+  const Evaluation kept = judge(
+      "known = {}\n\n\n" +
+      module_with("        key = tuple(x[0, :8].tolist())\n        if key not in known:\n"
+                  "            " + slow + "            known[key] = y\n"
+                  "        return known[key]\n"),
+      {.effort = Effort::full});
+  EXPECT_EQ(kept.verdict, Verdict::implausible_time) << kept.detail;
+  EXPECT_NE(kept.detail.find("keeps its results"), std::string::npos) << kept.detail;
+  const Evaluation honest = judge(module_with("        " + slow + "        return y\n"),
+                                  {.effort = Effort::full});
+  EXPECT_EQ(honest.verdict, Verdict::accepted) << honest.detail;
 }
 
 }  // namespace

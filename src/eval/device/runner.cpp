@@ -82,6 +82,12 @@ Result<Outcome> DeviceRunner::collect(const std::vector<int>& slots, Nanoseconds
   return launcher_->collect(numbers, timeout);
 }
 
+Result<Outcome> DeviceRunner::stain(std::byte value) {
+  if (!holds_host_code()) return Outcome(std::vector<int64_t>());
+  if (std::optional<Outcome> failed = TRY(ready())) return std::move(*failed);
+  return launcher_->stain(value);
+}
+
 Result<bool> DeviceRunner::writes_inputs(int slot, Nanoseconds timeout) {
   const auto launcher = TRY(start());
   Outcome outcome = TRY(load_into(*launcher));

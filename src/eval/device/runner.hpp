@@ -5,6 +5,7 @@
 // a Python module runs in a process of its own.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class DeviceRunner {
   // Runs it on slots of the DeviceSets, in order, by their indices.
   Result<launcher::Outcome> run(const std::vector<int>& slots, const launcher::RunOptions& options,
                                 Nanoseconds timeout);
+  // Nothing that a module's process gave back to its allocator holds an answer from now on.
+  Result<launcher::Outcome> stain(std::byte value);
   // Results of the latest run are in these slots' outputs from now on.
   Result<launcher::Outcome> collect(const std::vector<int>& slots, Nanoseconds timeout);
   // After an illegal address: runs one slot again with inputs that may be written. If that goes

@@ -63,6 +63,8 @@ SetRequest DeviceSets::nominal(int index) const {
   return {SetKind::nominal, nominal_seeds_[static_cast<size_t>(index)], true};
 }
 
+SetRequest DeviceSets::unseen() { return {SetKind::nominal, seeds_.next(), false}; }
+
 bool DeviceSets::cold() const {
   const Problem& problem = oracle_.problem();
   return timing_count_ * (problem.input_bytes() + problem.output_bytes()) > 2 * cache_bytes_;

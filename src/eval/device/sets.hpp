@@ -48,6 +48,9 @@ class DeviceSets {
   // Called before each content that is made: a moment in which nothing of ours runs.
   void set_pause(std::function<Result<void>()> pause) { pause_ = std::move(pause); }
 
+  // A nominal content that was never filled in, without a truth.
+  SetRequest unseen();
+
   // Slot `index` with this content, made when first asked for.
   Result<const FilledSlot*> fill(int index, const SetRequest& request);
   // Its inputs may have been written to.

@@ -31,6 +31,11 @@ constexpr int64_t kConfirmNs = 2'000'000'000;
 constexpr int64_t kConfirmPairsMin = 7;
 constexpr int kEmptyBatches = 9;
 constexpr double kDeviceDrift = 0.2;
+// A call with contents that were never seen, against the same call again: an honest one may take
+// this many times as long, and this much more by a clock that is not the device's.
+constexpr double kUnseenFactor = 3;
+constexpr int64_t kUnseenNs = 30'000;
+constexpr int kUnseenTrials = 3, kSeenCalls = 4;
 
 class DeviceTiming {
  public:
@@ -40,6 +45,7 @@ class DeviceTiming {
   Result<DeviceTimingResult> run() {
     TRY(prepare());
     if (!result_.failure) TRY(sample());
+    if (!result_.failure) TRY(try_unseen());
     if (!result_.failure) conclude();
     if (!result_.failure) TRY(sample_graphs());
     if (!result_.failure) TRY(watch(rotation_.size()));
@@ -192,6 +198,40 @@ class DeviceTiming {
       }
     }
     return {};
+  }
+
+  // Contents come again while timing, and what keeps its results by contents then computes nothing.
+  // It gives itself away where contents are new: slow at first and fast thereafter, every time.
+  Result<void> try_unseen() {
+    if (screening()) return {};
+    int64_t unseen = 0, seen = 0;
+    for (int trial = 0; trial < kUnseenTrials; ++trial) {
+      const int slot = rotation_[static_cast<size_t>(trial) % rotation_.size()];
+      const int other = rotation_[static_cast<size_t>(trial + 1) % rotation_.size()];
+      TRY(sets_.fill(slot, sets_.unseen()));
+      unseen = TRY(call_after(other, slot));
+      seen = unseen;
+      for (int i = 0; i < kSeenCalls && !result_.failure; ++i) {
+        seen = std::min(seen, TRY(call_after(other, slot)));
+      }
+      if (result_.failure) return {};
+      TRY(sets_.fill(slot, sets_.nominal(slot)));  // one that results can be compared with
+      const double most = kUnseenFactor * static_cast<double>(seen);
+      if (static_cast<double>(unseen) <= most + static_cast<double>(kUnseenNs)) return {};
+    }
+    result_.failure = DeviceFailure{
+        Verdict::implausible_time,
+        fmt::format("a call with inputs that were never seen takes {} ns and the same call again "
+                    "{} ns: it keeps its results",
+                    unseen, seen)};
+    return {};
+  }
+
+  // Time of one call, with another one before it.
+  Result<int64_t> call_after(int other, int slot) {
+    TRY(poison({other, slot}));
+    TRY(batch({other}, LaunchMode::plain));
+    return result_.failure ? int64_t{0} : TRY(batch({slot}, LaunchMode::plain));
   }
 
   // Calls that are not timed. Where slots are few they are large, and a baseline's allocator must

@@ -143,6 +143,13 @@ Result<Outcome> Launcher::collect(std::span<const int64_t> slots, Nanoseconds ti
   return command(packet.bytes(), {}, timeout);
 }
 
+Result<Outcome> Launcher::stain(std::byte value) {
+  runner::Writer packet;
+  packet.put(static_cast<int64_t>(Command::stain));
+  packet.put(std::to_integer<int64_t>(value));
+  return command(packet.bytes(), {}, kPatience);
+}
+
 void Launcher::set_running(bool running) {
   if (alive_) process_.process->signal_group(running ? SIGCONT : SIGSTOP);
 }
@@ -161,8 +168,11 @@ Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& 
 Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> descriptors,
                                   Nanoseconds timeout) {
   if (!alive_) return Error{Errc::internal, "a dead launcher got a command"};
-  TRY(os::send_message(process_.socket.get(), packet, descriptors, kPatience)
-          .context("the launcher does not listen"));
+  auto sent = os::send_message(process_.socket.get(), packet, descriptors, kPatience);
+  if (!sent) {
+    return broken({sent.error().code,
+                   fmt::format("the launcher does not listen: {}", sent.error().to_string())});
+  }
   auto answer = os::receive_message(process_.socket.get(), kPacketBytesMax, timeout);
   if (!answer && answer.error().code == Errc::timed_out) {
     end();
@@ -183,13 +193,13 @@ Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> 
   const std::string& bytes = (*answer)->bytes;
   const auto reply =
       runner::reply_of<LauncherReply>(std::string_view(bytes).substr(0, sizeof(LauncherReply)));
-  if (!reply) return Error{Errc::internal, "the launcher's answer makes no sense"};
+  if (!reply) return broken({Errc::internal, "the launcher's answer makes no sense"});
   if (reply->ending != Ending::done) return failed(*reply);
   const std::string_view rest = std::string_view(bytes).substr(sizeof(LauncherReply));
   if (rest.empty()) return Outcome(std::vector<int64_t>());
   runner::Reader reader(rest);
   std::vector<int64_t> times = reader.integers();
-  if (!reader.ok()) return Error{Errc::internal, "the launcher's answer makes no sense"};
+  if (!reader.ok()) return broken({Errc::internal, "the launcher's answer makes no sense"});
   return Outcome(std::move(times));
 }
 
@@ -227,7 +237,18 @@ Result<Outcome> Launcher::failed(const LauncherReply& reply) {
     case Ending::misunderstood:
       break;
   }
-  return Error{Errc::internal, "the launcher and the judge misunderstand each other"};
+  return broken({Errc::internal, text.empty()
+                                     ? "the launcher and the judge misunderstand each other"
+                                     : "the launcher misunderstood: " + text});
+}
+
+// What ours never does is an error. A process that a candidate's own code runs in may say anything,
+// and no candidate may end a search.
+Result<Outcome> Launcher::broken(Error error) {
+  end();
+  if (!holds_module_) return error;
+  return Outcome(LaunchFailure{
+      Verdict::crashed, "its process broke the protocol: " + error.message, false});
 }
 
 void Launcher::end() {

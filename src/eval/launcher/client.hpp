@@ -5,6 +5,7 @@
 // ours. See runner/client.hpp for the same on the processor.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,6 +80,8 @@ class Launcher {
   Result<Outcome> load_module(std::string_view source, std::string_view info, Nanoseconds timeout);
   // Copies the results that a module returned for these slots into their outputs.
   Result<Outcome> collect(std::span<const int64_t> slots, Nanoseconds timeout);
+  // Fills what a module's process keeps of the device's memory for later.
+  Result<Outcome> stain(std::byte value);
   // Stops and continues a process in which a candidate's own code runs.
   void set_running(bool running);
   // Launches the plan once for each slot, in order.
@@ -93,6 +96,7 @@ class Launcher {
   Result<Outcome> command(std::string_view packet, std::span<const int> descriptors,
                           Nanoseconds timeout);
   Result<Outcome> failed(const LauncherReply& reply);
+  Result<Outcome> broken(Error error);
   void end();
 
   Options options_;

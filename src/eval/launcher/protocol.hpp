@@ -11,7 +11,7 @@
 // Python module, which runs in it: nothing it says is believed. It has load_module (+ the source
 // and a description of the problem as JSON, in memory files) in place of load, and besides
 // collect: copies the results of the latest run into the slots' outputs.
-// stain: fills what its allocator keeps for later with a byte; no judge asks for it yet.
+// stain: fills what its allocator keeps for later with a byte, before a call that is checked.
 #pragma once
 
 #include <cstdint>

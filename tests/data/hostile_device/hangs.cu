@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdicts: timed_out
+// A loop that one thread never leaves.
+// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, n)
+extern "C" __global__ void run(const float* x, const float* bias, float* y, long long n) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  if (i < n) y[i] = x[i] * 2 + bias[i % 2048];
+  volatile float* seen = y;
+  while (i == 0) seen[0] = seen[0];
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdicts: wrong_output
+// Hands out what it computed a call earlier.
+// ke:scratch 8388608
+// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, scratch+0, n)
+extern "C" __global__ void run(const float* x, const float* bias, float* y, float* kept,
+                               long long n) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  if (i >= n) return;
+  y[i] = kept[i];
+  kept[i] = x[i] * 2 + bias[i % 2048];
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdicts: out_of_bounds, crashed, compile_error, wrong_output
+// The kernel reads arguments that its line does not hand over.
+// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0)
+extern "C" __global__ void run(const float* x, const float* bias, float* y, long long n) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  if (i < n) y[i] = x[i] * 2 + bias[i % 2048];
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdicts: crashed, out_of_bounds
+// Uses shared memory that its line did not ask for.
+// ke:launch run grid=(ceil_div(n, 256)) block=(256) args=(in0, in1, out0, n)
+extern "C" __global__ void run(const float* x, const float* bias, float* y, long long n) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  extern __shared__ float room[];
+  room[threadIdx.x + (1 << 18)] = 1;
+  if (i < n) y[i] = x[i] * 2 + bias[i % 2048];
+}
