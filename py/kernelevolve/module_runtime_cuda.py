@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 ALIGNMENT = 256
+SPARE = 32  # zeros behind the arguments, for parameters that are not handed over
 DYNAMIC_SHARED_MAX = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 STATIC_SHARED_MAX = 48 << 10
 INPUT, OUTPUT, SCRATCH, INTEGER = "input", "output", "scratch", "integer"
@@ -34,7 +35,7 @@ class _Launch:
         self.arguments: list[tuple[str, int]] = [(kind, n) for kind, n in entry["arguments"]]
 
     def pointers(self, inputs: list[int], outputs: list[int], scratch: int) -> tuple[Any, Any]:
-        values = (ctypes.c_int64 * max(len(self.arguments), 1))()
+        values = (ctypes.c_int64 * (len(self.arguments) + SPARE))()
         for i, (kind, n) in enumerate(self.arguments):
             if kind == INPUT:
                 values[i] = inputs[n]
@@ -44,8 +45,8 @@ class _Launch:
                 values[i] = scratch + n if kind == SCRATCH else n
         size = ctypes.sizeof(ctypes.c_int64)
         first = ctypes.addressof(values)
-        addresses = [first + i * size for i in range(len(self.arguments))]
-        return (ctypes.c_void_p * max(len(addresses), 1))(*addresses), values
+        addresses = [first + i * size for i in range(len(values))]
+        return (ctypes.c_void_p * len(addresses))(*addresses), values
 
 
 def _must(driver: Any, status: int) -> None:

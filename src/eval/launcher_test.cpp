@@ -195,6 +195,14 @@ TEST_F(Launching, ALaunchBeyondTheDeviceIsRefused) {
   EXPECT_EQ(failure_of(outcome)->verdict, Verdict::crashed);
 }
 
+TEST_F(Launching, ParametersThatNobodyHandsOverAreZero) {
+  ASSERT_FALSE(failure_of(bind()));
+  ASSERT_FALSE(failure_of(launch(scaling(3))));
+  const Outcome outcome = launch(plan("scale", {{Kind::input, 0}, {Kind::output, 0}}));
+  ASSERT_FALSE(failure_of(outcome)) << failure_of(outcome)->detail;
+  EXPECT_EQ(out_->data()[10], 30.0F) << "the number of elements was not zero";
+}
+
 TEST_F(Launching, SaysThatThereIsNoDriver) {
   const auto launcher = Launcher::start(
       {.command = {*os::own_executable(), "launch", "libno-such-driver.so"}, .clock = &clock_});

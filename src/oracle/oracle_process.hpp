@@ -35,6 +35,8 @@ class OracleProcess {
   // As os::Child: absent while it runs. How it ended is known by code and signal alone.
   virtual Result<std::optional<os::ExitStatus>> wait(Nanoseconds timeout) = 0;
   virtual void signal_group(int signal) = 0;
+  // To all of its room, for code that would leave its group.
+  virtual void signal_room(int signal) = 0;
   virtual void kill() = 0;        // with its whole room; returns when it has gone
   virtual int error() const = 0;  // what it wrote to standard error
   virtual std::string protections() const = 0;  // what its room enforces
@@ -47,6 +49,9 @@ class StartedProcess final : public OracleProcess {
     return child_.wait(timeout);
   }
   void signal_group(int signal) override { (void)child_.signal_group(signal); }
+  void signal_room(int signal) override {
+    if (child_.signal_group(signal)) os::signal_room(child_.pid(), signal);
+  }
   void kill() override { (void)child_.kill(); }
   int error() const override { return child_.error(); }
   std::string protections() const override { return child_.report().protections(); }

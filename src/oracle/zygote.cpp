@@ -44,6 +44,9 @@ class ForkedProcess final : public OracleProcess {
   void signal_group(int signal) override {
     if (pid_ > 0 && !status_) ::kill(-pid_, signal);
   }
+  void signal_room(int signal) override {
+    if (pid_ > 0 && !status_) os::signal_room(pid_, signal);
+  }
   void kill() override;
   int error() const override { return error_.get(); }
   std::string protections() const override { return keeper_.report().protections(); }

@@ -103,6 +103,12 @@ struct Door {
 // moved in would not be locked up, nor end with its init.
 Result<Door> open_door(const Room& room, const Child& init);
 
+// Sends to the process group of `member`, and to every other process of the room it is in, whatever
+// its group or session: all of them where rooms have a process namespace of their own.
+void signal_room(pid_t member, int signal);
+// By their numbers outside; none where the room shares our namespace.
+std::vector<pid_t> processes_in_room_of(pid_t member);
+
 // Starts a child in a room with everything asked for and says what was enforced. For `doctor`.
 Result<RoomReport> probe_protections();
 

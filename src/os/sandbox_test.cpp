@@ -4,6 +4,7 @@
 #include "os/sandbox.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <thread>
@@ -392,6 +394,44 @@ TEST(Room, AForkBombStopsAtTheLimit) {
   });
   SKIP_WITHOUT(outcome, pids);
   EXPECT_EQ(outcome.status.code, 19);
+}
+
+char state_of(pid_t process) {
+  const std::string text = read_file(fmt::format("/proc/{}/stat", process), 4096).value_or("");
+  const size_t end = text.rfind(") ");
+  return end == std::string::npos ? '-' : text[end + 2];
+}
+
+// Until all are stopped, or none is.
+bool all_become(const std::vector<pid_t>& processes, bool stopped) {
+  for (int i = 0; i < 2000; ++i) {
+    const auto is_so = [&](pid_t process) { return (state_of(process) == 'T') == stopped; };
+    if (std::ranges::all_of(processes, is_so)) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+TEST(Room, IsStoppedWithThoseWhoLeftTheirGroup) {
+  const Room room = Room::prepare(build_room()).value();
+  CloneOptions clone;
+  clone.entry = [](void*) {
+    if (::fork() == 0) ::setsid();
+    while (true) ::pause();
+    return 0;
+  };
+  Child child = clone_into_room(room, clone).value();
+  std::vector<pid_t> inside;
+  for (int i = 0; i < 2000 && inside.size() < 2; ++i) {
+    std::this_thread::sleep_for(5ms);
+    inside = processes_in_room_of(child.pid());
+  }
+  if (child.report().protections().find("pid") == std::string::npos) GTEST_SKIP();
+  ASSERT_EQ(inside.size(), 2u);
+  for (const bool stopped : {true, false}) {
+    signal_room(child.pid(), stopped ? SIGSTOP : SIGCONT);
+    EXPECT_TRUE(all_become(inside, stopped)) << (stopped ? "one runs on" : "one stands still");
+  }
 }
 
 TEST(Room, LeavesNoControlGroupBehind) {

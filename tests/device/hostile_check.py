@@ -6,7 +6,7 @@
 
 Each file begins with what is right for it: `verdicts:`, and where they differ from the default
 `problem:`, `command:` (verify or bench), `claims_at_most:` (the speed-up beyond which it would have
-lied), `alone: yes` and `slow: yes` (left out without --slow). An accepted one may claim no time
+lied), `alone: yes` and `slow: yes` (left out without --slow). An accepted one may claim no time far
 below the problem's physical floor. In the end an honest kernel of each kind is judged again and no
 process may be left. Exits 1 if anything is not as it should be. Not a ctest: it needs a device.
 """
@@ -32,6 +32,7 @@ CORPUS = Path(__file__).resolve().parent.parent / "data" / "hostile_device"
 TARGETS = {".cu": "cuda", ".py": "triton"}
 STEP_SECONDS = 110
 HONEST = ("honest.cu", "honest_library.py", "honest_triton.py")
+FLOOR_SHARE = 2 / 3  # the L2 may serve some of what rotates through it
 LEFT_BEHIND = b"ke_hostile_"
 
 
@@ -96,8 +97,8 @@ class Outcome:
     def _dishonest_claim(self) -> str:
         assert self.report is not None
         took, floor = self.report.get("time_ns"), self.report.get("floor_ns")
-        if took and floor and took < floor:
-            return f"claims {took} ns, below the floor of {floor}"
+        if took and floor and took < FLOOR_SHARE * floor:
+            return f"claims {took} ns, far below the floor of {floor}"
         most = self.case.options.get("claims_at_most")
         claimed = [self.report.get(f"speedup_vs_{kind}") for kind in ("eager", "compile")]
         claim = min((c for c in claimed if c), default=0.0)

@@ -24,6 +24,9 @@ using target::Launch;
 using target::LaunchArgument;
 
 constexpr int kSlotsMax = 4096;
+// A kernel may have more parameters than its line hands over, and larger ones: what the driver then
+// reads is zeros of ours. No device takes more bytes of parameters.
+constexpr size_t kParameterBytesMax = 32 << 10;
 constexpr int64_t kStaticSharedMax = 48 << 10;  // what a kernel may have without asking
 
 // What ends the launcher, on its way out of nested calls.
@@ -151,6 +154,7 @@ class LauncherProcess {
   void load(Reader& reader, std::vector<os::FileDescriptor>& descriptors) {
     graphs_.clear();
     calls_.clear();
+    values_.clear();
     scratch_.reset();
     if (module_ != nullptr) must(api().module_unload(module_), Ending::fault, "cuModuleUnload");
     module_ = nullptr;
@@ -250,20 +254,27 @@ class LauncherProcess {
 
   void launch_all(const Slot& slot) {
     for (const Call& one : calls_) {
-      std::vector<int64_t> values;
-      for (const LaunchArgument& argument : one.launch->arguments) {
-        values.push_back(static_cast<int64_t>(value_of(argument, slot)));
+      make_room_for(one.launch->arguments.size());
+      for (size_t i = 0; i < one.launch->arguments.size(); ++i) {
+        values_[i] = static_cast<int64_t>(value_of(one.launch->arguments[i], slot));
       }
-      std::vector<void*> pointers;
-      for (int64_t& value : values) pointers.push_back(&value);
       const auto& grid = one.launch->grid;
       const auto& block = one.launch->block;
       const auto narrow = [](int64_t extent) { return static_cast<unsigned>(extent); };
       must(api().launch(one.function, narrow(grid[0]), narrow(grid[1]), narrow(grid[2]),
                         narrow(block[0]), narrow(block[1]), narrow(block[2]),
-                        narrow(one.launch->shared_bytes), stream_, pointers.data(), nullptr),
+                        narrow(one.launch->shared_bytes), stream_, pointers_.data(), nullptr),
            Ending::bad_launch, "the driver refuses the launch of " + one.launch->kernel);
     }
+  }
+
+  // Values and pointers to them, with zeros behind; made again for a plan with more of them.
+  void make_room_for(size_t arguments) {
+    const size_t wanted = arguments + kParameterBytesMax;
+    if (!values_.empty() && pointers_.size() >= wanted) return;
+    values_.assign(wanted + kParameterBytesMax / sizeof(int64_t), 0);
+    pointers_.clear();
+    for (size_t i = 0; i < wanted; ++i) pointers_.push_back(&values_[i]);
   }
 
   uint64_t value_of(const LaunchArgument& argument, const Slot& slot) const {
@@ -325,6 +336,8 @@ class LauncherProcess {
   cuda::ModuleHandle module_ = nullptr;
   target::LaunchPlan plan_;
   std::vector<Call> calls_;  // into plan_
+  std::vector<int64_t> values_;  // of the arguments of one launch
+  std::vector<void*> pointers_;  // to them
   std::optional<cuda::Mapping> scratch_, flushed_;
   std::map<int64_t, std::unique_ptr<cuda::CUgraphExec_st, DestroyGraph>> graphs_;
   Writer times_;

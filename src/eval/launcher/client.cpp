@@ -151,7 +151,7 @@ Result<Outcome> Launcher::stain(std::byte value) {
 }
 
 void Launcher::set_running(bool running) {
-  if (alive_) process_.process->signal_group(running ? SIGCONT : SIGSTOP);
+  if (alive_) process_.process->signal_room(running ? SIGCONT : SIGSTOP);
 }
 
 Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& options,

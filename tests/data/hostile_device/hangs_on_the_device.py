@@ -6,6 +6,5 @@
 
 class ModelNew(Base):
     def forward(self, x):
-        for _ in range(64):
-            torch.cuda._sleep(1 << 40)
+        torch.cuda._sleep(1 << 46)
         return self.right(x)
