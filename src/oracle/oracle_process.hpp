@@ -37,6 +37,7 @@ class OracleProcess {
   virtual void signal_group(int signal) = 0;
   // To all of its room, for code that would leave its group.
   virtual void signal_room(int signal) = 0;
+  virtual os::RoomUse room_use() const = 0;
   virtual void kill() = 0;        // with its whole room; returns when it has gone
   virtual int error() const = 0;  // what it wrote to standard error
   virtual std::string protections() const = 0;  // what its room enforces
@@ -52,6 +53,7 @@ class StartedProcess final : public OracleProcess {
   void signal_room(int signal) override {
     if (child_.signal_group(signal)) os::signal_room(child_.pid(), signal);
   }
+  os::RoomUse room_use() const override { return os::use_of_room(child_.pid()); }
   void kill() override { (void)child_.kill(); }
   int error() const override { return child_.error(); }
   std::string protections() const override { return child_.report().protections(); }

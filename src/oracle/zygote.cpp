@@ -47,6 +47,9 @@ class ForkedProcess final : public OracleProcess {
   void signal_room(int signal) override {
     if (pid_ > 0 && !status_) os::signal_room(pid_, signal);
   }
+  os::RoomUse room_use() const override {
+    return pid_ > 0 && !status_ ? os::use_of_room(pid_) : os::RoomUse();
+  }
   void kill() override;
   int error() const override { return error_.get(); }
   std::string protections() const override { return keeper_.report().protections(); }

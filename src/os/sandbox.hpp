@@ -109,6 +109,14 @@ void signal_room(pid_t member, int signal);
 // By their numbers outside; none where the room shares our namespace.
 std::vector<pid_t> processes_in_room_of(pid_t member);
 
+// What all processes of that room hold together: how many they are, and memory of their own, of
+// which each counts what it shares with its parent. For machines whose kernel sets no limit.
+struct RoomUse {
+  int64_t processes = 0;
+  int64_t memory_bytes = 0;
+};
+RoomUse use_of_room(pid_t member);
+
 // Starts a child in a room with everything asked for and says what was enforced. For `doctor`.
 Result<RoomReport> probe_protections();
 

@@ -428,6 +428,9 @@ TEST(Room, IsStoppedWithThoseWhoLeftTheirGroup) {
   }
   if (child.report().protections().find("pid") == std::string::npos) GTEST_SKIP();
   ASSERT_EQ(inside.size(), 2u);
+  const RoomUse use = use_of_room(child.pid());
+  EXPECT_EQ(use.processes, 2);
+  EXPECT_GT(use.memory_bytes, 0);
   for (const bool stopped : {true, false}) {
     signal_room(child.pid(), stopped ? SIGSTOP : SIGCONT);
     EXPECT_TRUE(all_become(inside, stopped)) << (stopped ? "one runs on" : "one stands still");

@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -15,6 +17,15 @@ namespace {
 std::string process_namespace_of(const std::filesystem::path& process) {
   std::error_code error;
   return std::filesystem::read_symlink(process / "ns/pid", error).string();
+}
+
+// Anonymous pages that are resident; 0 for what has gone.
+int64_t own_memory_of(pid_t process) {
+  std::ifstream lines("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("RssAnon:")) return std::atoll(line.c_str() + 8) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -32,6 +43,15 @@ std::vector<pid_t> processes_in_room_of(pid_t member) {
     if (process_namespace_of(it->path()) == room) found.push_back(std::stoi(name));
   }
   return found;
+}
+
+RoomUse use_of_room(pid_t member) {
+  RoomUse use;
+  for (const pid_t process : processes_in_room_of(member)) {
+    ++use.processes;
+    use.memory_bytes += own_memory_of(process);
+  }
+  return use;
 }
 
 void signal_room(pid_t member, int signal) {

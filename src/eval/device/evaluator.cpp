@@ -111,7 +111,8 @@ DeviceRunnerOptions runner_options(const DeviceEvaluatorOptions& options, Device
   runner.launcher = {.command = options.launcher_command,
                      .ordinal = options.ordinal,
                      .clock = options.judge.clock,
-                     .driver = options.driver};
+                     .driver = options.driver,
+                     .module_memory_bytes = options.judge.limits.runner_memory_bytes};
   runner.sets = &sets;
   if (options.python.empty()) return runner;
   runner.start_module = [options]() -> Result<launcher::Process> {

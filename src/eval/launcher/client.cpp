@@ -17,6 +17,7 @@ namespace ke::launcher {
 namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);  // for work of our own alone
+constexpr Nanoseconds kGlance = std::chrono::milliseconds(100);
 constexpr int32_t kProcessesMax = 64;                        // a driver has threads
 
 std::string printable_only(std::string_view text) {
@@ -165,6 +166,35 @@ Result<Outcome> Launcher::run(std::span<const int64_t> slots, const RunOptions& 
   return command(packet.bytes(), {}, timeout);
 }
 
+// A module's room is looked at meanwhile: its kernel may not know limits. Ends early when it takes
+// too much.
+Result<std::optional<os::Message>> Launcher::await(Nanoseconds timeout) const {
+  if (!holds_module_) return os::receive_message(process_.socket.get(), kPacketBytesMax, timeout);
+  const Nanoseconds end = options_.clock->now() + timeout;
+  while (true) {
+    const Nanoseconds left = end - options_.clock->now();
+    auto answer = os::receive_message(process_.socket.get(), kPacketBytesMax,
+                                      std::clamp<Nanoseconds>(left, Nanoseconds(0), kGlance));
+    if (answer || answer.error().code != Errc::timed_out || left <= kGlance) return answer;
+    if (!greed_of_module().empty()) return answer;
+  }
+}
+
+// What its processes take too much of; empty where they don't.
+std::string Launcher::greed_of_module() const {
+  if (!holds_module_) return "";
+  const os::RoomUse use = process_.process->room_use();
+  if (use.processes > options_.module_processes_max) {
+    return fmt::format("it has {} processes, more than the {} that it may have", use.processes,
+                       options_.module_processes_max);
+  }
+  if (use.memory_bytes > options_.module_memory_bytes) {
+    return fmt::format("it takes {} MiB of the processor's memory, more than the {} that it may",
+                       use.memory_bytes >> 20, options_.module_memory_bytes >> 20);
+  }
+  return "";
+}
+
 Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> descriptors,
                                   Nanoseconds timeout) {
   if (!alive_) return Error{Errc::internal, "a dead launcher got a command"};
@@ -173,7 +203,11 @@ Result<Outcome> Launcher::command(std::string_view packet, std::span<const int> 
     return broken({sent.error().code,
                    fmt::format("the launcher does not listen: {}", sent.error().to_string())});
   }
-  auto answer = os::receive_message(process_.socket.get(), kPacketBytesMax, timeout);
+  auto answer = await(timeout);
+  if (const std::string greed = answer ? "" : greed_of_module(); !greed.empty()) {
+    end();
+    return Outcome(LaunchFailure{Verdict::crashed, greed, false});
+  }
   if (!answer && answer.error().code == Errc::timed_out) {
     end();
     return Outcome(LaunchFailure{

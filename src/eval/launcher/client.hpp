@@ -19,6 +19,7 @@
 #include "eval/launcher/protocol.hpp"
 #include "oracle/oracle_process.hpp"
 #include "os/clock.hpp"
+#include "os/socket.hpp"
 #include "target/launch_plan.hpp"
 
 namespace ke::launcher {
@@ -58,6 +59,9 @@ struct Options {
   os::Clock* clock = nullptr;
   Nanoseconds start_max = std::chrono::seconds(60);
   std::string driver = "libcuda.so.1";  // as for dlopen; shown in the room if it is a path
+  // What a process with a candidate's module may take, with all others in its room.
+  int64_t module_processes_max = 512;
+  int64_t module_memory_bytes = int64_t{12} << 30;  // of the processor
 };
 
 // One launcher process. After a failure it is dead, and another one is started. Not thread-safe.
@@ -93,6 +97,8 @@ class Launcher {
  private:
   Launcher(Options options, Process process)
       : options_(std::move(options)), process_(std::move(process)) {}
+  Result<std::optional<os::Message>> await(Nanoseconds timeout) const;
+  std::string greed_of_module() const;
   Result<Outcome> command(std::string_view packet, std::span<const int> descriptors,
                           Nanoseconds timeout);
   Result<Outcome> failed(const LauncherReply& reply);
