@@ -10,6 +10,7 @@ namespace ke {
 struct Limits {
   Milliseconds compile_max{60'000};
   Milliseconds call_max{20'000};           // one kernel call, at least; grows with the baseline
+  Milliseconds first_call_max{60'000};     // the first one of a Python module, which may compile
   Milliseconds python_start_max{120'000};  // interpreter and import of torch
   Milliseconds oracle_load_max{120'000};   // import, construction, export
   Milliseconds oracle_set_max{120'000};    // one input set with its truth

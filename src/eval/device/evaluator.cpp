@@ -27,7 +27,6 @@ namespace {
 constexpr int64_t kPackageBytesMax = int64_t{256} << 20;
 constexpr int64_t kMillisecondNs = 1'000'000;
 constexpr Nanoseconds kShareMax = std::chrono::milliseconds(300);  // while somebody waits
-constexpr Nanoseconds kFirstCallMax = std::chrono::seconds(60);    // of a module: it may compile
 
 // What runs, or why it cannot.
 struct Runnable {
@@ -232,7 +231,9 @@ Result<std::optional<DeviceFailure>> DeviceJudge::load(Candidate candidate,
     share_.reset();
   }
   launcher::Outcome outcome = TRY(runner_.load(std::move(candidate)));
-  if (module && !failure_of(outcome)) outcome = TRY(runner_.run({0}, {}, kFirstCallMax));
+  if (module && !failure_of(outcome)) {
+    outcome = TRY(runner_.run({0}, {}, options_.limits.first_call_max));
+  }
   if (module) TRY(work_beside_others());
   const launcher::LaunchFailure* failure = failure_of(outcome);
   if (failure == nullptr) return std::optional<DeviceFailure>();

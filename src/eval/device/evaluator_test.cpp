@@ -141,6 +141,7 @@ class DeviceJudging : public OracleTest {
     options.judge.runner_command = {"unused"};
     options.judge.machine.llc_bytes = 1 << 18;
     options.judge.limits.call_max = Milliseconds(1500);
+    options.judge.limits.first_call_max = Milliseconds(3000);
     options.judge.seed = 7;
     options.launcher_command = {*os::own_executable(), "launch", KE_FAKE_CUDA};
     options.driver = KE_FAKE_CUDA;

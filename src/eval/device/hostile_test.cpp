@@ -131,6 +131,7 @@ class HostileModules : public OracleTest, public testing::WithParamInterface<std
     options.judge.runner_command = {"unused"};
     options.judge.machine.llc_bytes = 1 << 18;
     options.judge.limits.call_max = Milliseconds(1500);
+    options.judge.limits.first_call_max = Milliseconds(3000);
     options.judge.limits.runner_memory_bytes = 4_GiB;
     options.judge.seed = 11;
     options.launcher_command = {"unused"};
