@@ -364,6 +364,27 @@ TEST_F(ModuleJudging, SeesResultsThatAreKeptByContents) {
   EXPECT_EQ(honest.verdict, Verdict::accepted) << honest.detail;
 }
 
+// Which calls are to come stands in the runner's frame; results that are overwritten need no work.
+TEST_F(ModuleJudging, SeesCallsThatAreLeftOut) {
+  const std::string slow = "for _ in range(12): y = 3 * x + self.w\n";
+  const Evaluation skipping = judge(
+      "import sys\nimport torch\n\nseen = {'batch': None, 'nothing': torch.zeros(40, 500)}\n\n\n" +
+      module_with("        frame = sys._getframe()\n"
+                  "        while frame.f_code.co_name != '_run': frame = frame.f_back\n"
+                  "        numbers = frame.f_locals['numbers']\n"
+                  "        if seen['batch'] is not numbers: seen.update(batch=numbers, at=0)\n"
+                  "        at = seen['at']\n"
+                  "        seen['at'] += 1\n"
+                  "        if numbers[at] in numbers[at + 1:]: return seen['nothing']\n"
+                  "        " + slow + "        return y\n"),
+      {.effort = Effort::full});
+  EXPECT_EQ(skipping.verdict, Verdict::implausible_time) << skipping.detail;
+  EXPECT_NE(skipping.detail.find("leaves calls out"), std::string::npos) << skipping.detail;
+  const Evaluation honest = judge(module_with("        " + slow + "        return y\n"),
+                                  {.effort = Effort::full});
+  EXPECT_EQ(honest.verdict, Verdict::accepted) << honest.detail;
+}
+
 }  // namespace
 }  // namespace ke
 

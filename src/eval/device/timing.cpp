@@ -21,7 +21,7 @@ using launcher::LaunchFailure;
 using launcher::LaunchMode;
 using launcher::Outcome;
 
-constexpr size_t kComparedSlots = 4;  // the last ones of a watched batch
+constexpr size_t kComparedSlots = 4;  // of a watched batch, at random
 constexpr int kGraphPairs = 7;
 // Of a batch, unless one call takes longer. A device that nobody else uses is far steadier than a
 // processor, and many search at the same time.
@@ -36,6 +36,10 @@ constexpr double kDeviceDrift = 0.2;
 constexpr double kUnseenFactor = 3;
 constexpr int64_t kUnseenNs = 30'000;
 constexpr int kUnseenTrials = 3, kSeenCalls = 4;
+// A call in a batch that visits each slot once, against one of long batches: as above.
+constexpr double kOnceFactor = 1.5;
+constexpr int64_t kOnceNs = 50'000;  // a batch
+constexpr int kOnceTrials = 5;
 
 class DeviceTiming {
  public:
@@ -46,9 +50,10 @@ class DeviceTiming {
     TRY(prepare());
     if (!result_.failure) TRY(sample());
     if (!result_.failure) TRY(try_unseen());
+    if (!result_.failure) TRY(try_once_each());
     if (!result_.failure) conclude();
     if (!result_.failure) TRY(sample_graphs());
-    if (!result_.failure) TRY(watch(rotation_.size()));
+    if (!result_.failure) TRY(watch(rotation_.size(), rotation_.size()));
     return std::move(result_);
   }
 
@@ -149,16 +154,19 @@ class DeviceTiming {
   }
 
   // A batch of which nobody can know that its results will be looked at.
-  Result<void> watch(size_t calls) {
+  Result<void> watch(size_t calls, size_t compared_max) {
     const std::vector<int> order = next_order(static_cast<int32_t>(calls));
     TRY(candidate_batch(order, LaunchMode::plain));
-    std::set<int> compared;
-    for (size_t i = order.size(); i-- > 0 && compared.size() < kComparedSlots;) {
-      if (result_.failure || !compared.insert(order[i]).second) continue;
-      TRY(collect(order[i]));
+    const std::set<int> distinct(order.begin(), order.end());
+    std::vector<int> compared(distinct.begin(), distinct.end());
+    rng_.shuffle(compared);
+    compared.resize(std::min(compared.size(), compared_max));
+    for (const int slot : compared) {
+      if (result_.failure) return {};
+      TRY(collect(slot));
       if (result_.failure) return {};
       RunBudget budget(*options_.problem, options_.precision);
-      result_.failure = TRY(compare_slot(sets_, *options_.problem, order[i], budget));
+      result_.failure = TRY(compare_slot(sets_, *options_.problem, slot, budget));
       if (const auto wrong = budget.verdict(); wrong && !result_.failure) {
         result_.failure = DeviceFailure{Verdict::wrong_output, *wrong};
       }
@@ -182,7 +190,9 @@ class DeviceTiming {
     const auto watched = static_cast<int>(rng_.below(plan_.pairs));
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       TRY(change_a_slot());
-      if (pair == watched) TRY(watch(1 + static_cast<size_t>(rng_.below(plan_.calls))));
+      if (pair == watched) {
+        TRY(watch(1 + static_cast<size_t>(rng_.below(plan_.calls)), kComparedSlots));
+      }
       if (result_.failure) return {};
       const std::vector<int> order = next_order(plan_.calls);
       const int64_t taken = TRY(candidate_batch(order, LaunchMode::plain));
@@ -224,6 +234,31 @@ class DeviceTiming {
         fmt::format("a call with inputs that were never seen takes {} ns and the same call again "
                     "{} ns: it keeps its results",
                     unseen, seen)};
+    return {};
+  }
+
+  // A module may find out in its process which calls are to come, and leave out those whose results
+  // others overwrite. In a batch that visits each slot once there are none, and the last of these
+  // batches is compared as a whole.
+  Result<void> try_once_each() {
+    const auto slots = static_cast<int64_t>(rotation_.size());
+    const bool repeats = plan_.calls > slots;
+    if (screening() || options_.batch_clock == BatchClock::device || !repeats) return {};
+    const int64_t in_long_ones = median_ns(result_.measurement.candidate_ns);
+    const auto most = static_cast<int64_t>(kOnceFactor * static_cast<double>(in_long_ones)) +
+                      kOnceNs / slots;
+    int64_t least = INT64_MAX;
+    for (int trial = 0; trial < kOnceTrials; ++trial) {
+      const int64_t taken = TRY(candidate_batch(rotation_, LaunchMode::plain));
+      if (result_.failure) return {};
+      least = std::min(least, taken / slots);
+      if (least <= most) return {};
+    }
+    result_.failure = DeviceFailure{
+        Verdict::implausible_time,
+        fmt::format("a call takes {} ns in a batch that visits each slot once, and {} ns in longer "
+                    "ones: it leaves calls out",
+                    least, in_long_ones)};
     return {};
   }
 
