@@ -2,8 +2,8 @@
 """What the library makes of a problem, as sources that a search can begin with.
 
 The forms are the model as it is written and the kernels that torch.compile generated for it, called
-plainly or, where little has to be copied for it, replayed from a captured graph. Each is a Python module with ModelNew under the
-contract of model_runner.py, made of the problem's own text.
+plainly or, where little has to be copied for it, replayed from a captured graph. Each is a Python
+module with ModelNew under the contract of model_runner.py, made of the problem's own text.
 """
 
 from __future__ import annotations

@@ -257,12 +257,13 @@ Determinism Session::determinism() const {
 
 std::vector<SeedKernel> Session::library_seeds(EventSink& events) {
   std::vector<SeedKernel> seeds;
-  if (dynamic_cast<const ModelPrinter*>(target_.get()) == nullptr || oracles_.size() != 1) {
+  if (dynamic_cast<const ModelPrinter*>(target_.get()) == nullptr || oracles_.size() != 1 ||
+      oracles_.front()->device_bench() == nullptr) {
     return seeds;
   }
-  stage(events, fmt::format("{}: compiling with torch.compile, whose kernels the search begins with",
+  stage(events, fmt::format("{}: compiling with torch.compile, for kernels to begin with",
                             problem().name));
-  const auto forms = oracles_.front()->library_forms();
+  const auto forms = oracles_.front()->device_bench()->library_forms();
   if (!forms) {
     stage(events, "no form of the library's to begin with: " + forms.error().to_string());
     return seeds;
@@ -273,6 +274,8 @@ std::vector<SeedKernel> Session::library_seeds(EventSink& events) {
 
 SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop,
                                          ModelSet* models) {
+  const bool on_device = oracles_.front()->device_bench() != nullptr;
+  const int judge_version = on_device ? kDeviceJudgeVersion : kJudgeVersion;
   return SearchDependencies{.clock = clock_,
                             .evaluator = *evaluator_,
                             .graph = graph_,
@@ -283,7 +286,7 @@ SearchDependencies Session::dependencies(EventSink& events, std::stop_token stop
                                            .libraries = libraries(),
                                            .determinism = determinism(),
                                            .shape_cases = static_cast<int32_t>(oracles_.size()),
-                                           .judge_version = kJudgeVersion},
+                                           .judge_version = judge_version},
                             .machine = machine_,
                             .problem = problem(),
                             .cases = oracles_.size() > 1 ? cases() : std::vector<const Problem*>(),

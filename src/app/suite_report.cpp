@@ -71,9 +71,9 @@ std::vector<std::string> cells_of(const OptimizeReport& row) {
           fmt::format("{}", fmt::join(row.flags, ","))};
 }
 
-const std::vector<std::string> kHeadings = {"problem", "target", "verdict", "vs eager", "vs compile",
-                                            "vs best", "time",    "x floor",  "steps",
-                                            "class",   "flags"};
+const std::vector<std::string> kHeadings = {"problem",    "target",  "verdict", "vs eager",
+                                            "vs compile", "vs best", "time",    "x floor",
+                                            "steps",      "class",   "flags"};
 
 // "level1" of "level1/19_ReLU"; empty for a flat name.
 std::string level_of(const OptimizeReport& row) {

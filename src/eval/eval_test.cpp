@@ -17,7 +17,6 @@
 #include "base/rng.hpp"
 #include "eval/admission.hpp"
 #include "eval/build.hpp"
-#include "eval/device/memory_share.hpp"
 #include "eval/floor.hpp"
 #include "eval/statistics.hpp"
 #include "eval/timing.hpp"
@@ -564,46 +563,6 @@ TEST(TimingLock, StopsTheBackgroundOfWhoeverWaits) {
   }
   EXPECT_TRUE(comes_true([&] { return state_of(child.pid()) != 'T'; }));
   second.remove_group(child.pid());
-}
-
-TEST(TimingLock, SharesAreHeldTogetherAndKeepTurnsWaiting) {
-  const os::TemporaryDirectory folder = *os::TemporaryDirectory::create();
-  const std::filesystem::path path = folder.path() / "lock";
-  TimingLock first(path), second(path), third(path);
-  auto one = first.share(), other = second.share();
-  ASSERT_TRUE(one && other);
-  EXPECT_FALSE(os::FileLock::is_held(path)) << "nobody has it for themselves";
-  std::atomic<bool> measuring = false, shared = false;
-  std::jthread measurer([&] {
-    const auto turn = third.take_turn();
-    measuring = true;
-    EXPECT_FALSE(shared);
-  });
-  EXPECT_TRUE(comes_true([&] { return os::FileLock::is_held(path.string() + ".queue"); }));
-  std::jthread late([&] {
-    const auto share = first.share();
-    shared = true;
-    EXPECT_TRUE(measuring) << "whoever asked first had to wait";
-  });
-  EXPECT_FALSE(measuring);
-  one->reset();
-  other->reset();
-  EXPECT_TRUE(comes_true([&] { return measuring && shared; }));
-}
-
-TEST(DeviceMemoryShare, WaitsForWhatOthersHold) {
-  const os::TemporaryDirectory folder = *os::TemporaryDirectory::create();
-  const std::filesystem::path path = folder.path() / "device";
-  std::optional<DeviceMemoryShare> most = *DeviceMemoryShare::take(path, 60, 64);
-  EXPECT_EQ(most->parts(), 30);
-  const DeviceMemoryShare little = *DeviceMemoryShare::take(path, 1, 64);
-  EXPECT_EQ(little.parts(), 1);
-  std::atomic<int> parts = 0;
-  std::jthread waiting([&] { parts = DeviceMemoryShare::take(path, 40, 64)->parts(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_EQ(parts, 0);
-  most.reset();
-  EXPECT_TRUE(comes_true([&] { return parts == 20; }));
 }
 
 // --- thread pool -------------------------------------------------------------------------------

@@ -76,6 +76,19 @@ Result<Comparison> decode_comparison(const Json& json, const TensorSpec& spec) {
   return found;
 }
 
+Result<std::vector<LibraryForm>> decode_library_forms(const Json& json) {
+  Fields fields = TRY(Fields::of(json, "the oracle's library forms"));
+  std::vector<LibraryForm> forms;
+  for (const Json& one : TRY(fields.get<Json>("forms"))) {
+    Fields inner = TRY(Fields::of(one, "a library form"));
+    forms.push_back(
+        {TRY(inner.get<std::string>("name")), TRY(inner.get<std::string>("source"))});
+    TRY(inner.finish());
+  }
+  TRY(fields.finish());
+  return forms;
+}
+
 }  // namespace
 
 Result<Json> ConnectedSlots::ask(const Json& request) {
@@ -203,6 +216,12 @@ Result<DeviceFacts> ConnectedSlots::facts(bool measured) {
   for (const char* further : {"capability", "clock_khz"}) (void)fields.find(further);
   TRY(fields.finish());
   return facts;
+}
+
+Result<std::vector<LibraryForm>> ConnectedSlots::library_forms() {
+  parts_.resume();
+  TRY(parts_.await_compile());
+  return decode_library_forms(TRY(parts_.compile->ask(Json{{"do", "forms"}}, parts_.set_max)));
 }
 
 }  // namespace ke::oracle

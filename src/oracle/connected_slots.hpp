@@ -23,6 +23,7 @@ class ConnectedSlots final : public DeviceSlots, public DeviceBench {
     const Problem* problem = nullptr;
     Nanoseconds set_max{0};
     std::function<void()> resume;           // the oracle must run to answer
+    std::function<Result<void>()> await_compile;  // until it is built or has failed
     std::function<bool()> compile_ready;
     std::function<void()> compile_failed;
     std::function<Result<void>(bool)> hold_compile;
@@ -40,6 +41,7 @@ class ConnectedSlots final : public DeviceSlots, public DeviceBench {
                     const std::vector<int64_t>& slots) override;
   Result<void> hold_background(bool held) override { return parts_.hold_compile(held); }
   Result<DeviceFacts> facts(bool measured) override;
+  Result<std::vector<LibraryForm>> library_forms() override;
 
  private:
   Result<Json> ask(const Json& request);

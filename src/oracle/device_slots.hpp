@@ -54,6 +54,12 @@ struct DeviceFacts {
   double flops_f32 = 0;  // per second, of a matrix product, TF32 allowed; 0: not measured
 };
 
+// What the library makes of the problem, as a Python module that a search can begin with.
+struct LibraryForm {
+  std::string name;  // "torch.compile, replayed"
+  std::string source;
+};
+
 enum class BaselineMode : uint8_t { plain, graph };  // graph: captured once, replayed
 
 class DeviceSlots {
@@ -84,6 +90,8 @@ class DeviceBench {
   // Stops what builds torch.compile in the background, and lets it go on.
   virtual Result<void> hold_background(bool held) = 0;
   virtual Result<DeviceFacts> facts(bool measured) = 0;
+  // The most promising first; waits for torch.compile, whose kernels are among them.
+  virtual Result<std::vector<LibraryForm>> library_forms() = 0;
 };
 
 }  // namespace ke

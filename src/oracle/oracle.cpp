@@ -53,7 +53,6 @@ class ProcessOracle final : public Oracle {
   Result<InputSet> make_set(const SetRequest& request) override;
   void release(int64_t set_id) override;
   Result<BaselineState> baseline(BaselineKind kind) override;
-  Result<std::vector<LibraryForm>> library_forms() override;
   Result<Nanoseconds> ring(BaselineKind kind, const std::vector<int64_t>& set_ids) override;
   void set_running(bool running) override;
   void freeze(bool frozen) override;
@@ -66,6 +65,7 @@ class ProcessOracle final : public Oracle {
   Nanoseconds set_max() const { return options_.limits.oracle_set_max; }
   Result<void> hold_compile(bool held);
   Result<void> build_compile();
+  Result<void> await_compile();
   Result<Nanoseconds> ring_on(oracle::Connection& connection, const std::vector<int64_t>& set_ids);
 
   OracleOptions options_;
@@ -91,6 +91,7 @@ void ProcessOracle::connect_slots() {
   parts.problem = &problem_;
   parts.set_max = set_max();
   parts.resume = [this] { resume(); };
+  parts.await_compile = [this] { return await_compile(); };
   parts.compile_ready = [this] { return compile_state_ == BaselineState::ready; };
   parts.compile_failed = [this] { compile_state_ = BaselineState::failed; };
   parts.hold_compile = [this](bool held) { return hold_compile(held); };
@@ -181,15 +182,14 @@ Result<BaselineState> ProcessOracle::baseline(BaselineKind kind) {
   return compile_state_;
 }
 
-Result<std::vector<LibraryForm>> ProcessOracle::library_forms() {
+Result<void> ProcessOracle::await_compile() {
   const std::lock_guard lock(calls_);
-  if (options_.device.empty()) return std::vector<LibraryForm>();
   if (compile_state_ == BaselineState::absent) TRY(build_compile());
   if (compile_state_ == BaselineState::building) {
     const Result<Json> built = compile_.receive(options_.limits.compiled_baseline_max);
     compile_state_ = built ? BaselineState::ready : BaselineState::failed;
   }
-  return oracle::decode_library_forms(TRY(compile_.ask(Json{{"do", "forms"}}, set_max())));
+  return {};
 }
 
 Result<Nanoseconds> ProcessOracle::ring_on(oracle::Connection& connection,

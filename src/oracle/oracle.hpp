@@ -55,12 +55,6 @@ struct InputSet {
   std::vector<OutputTruth> truths;   // one an output; empty when not requested
 };
 
-// What the library makes of the problem, as a source that a search can begin with.
-struct LibraryForm {
-  std::string name;  // "torch.compile, replayed"
-  std::string source;
-};
-
 enum class BaselineState : uint8_t { absent, building, ready, failed };
 
 class DeviceBench;
@@ -76,10 +70,6 @@ class Oracle {
 
   // Starts building torch.compile in the background when asked first; eager is always ready.
   virtual Result<BaselineState> baseline(BaselineKind kind) = 0;
-
-  // Those whose dialect is Python modules, the most promising first; waits for torch.compile, whose
-  // kernels are among them. None on the processor.
-  virtual Result<std::vector<LibraryForm>> library_forms() { return std::vector<LibraryForm>(); }
 
   // Runs the baseline once for each listed set, in order, and returns the wall time of the whole
   // batch by this process's clock. An empty kind list measures the doorbell: calls = 0 is allowed.

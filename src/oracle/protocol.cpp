@@ -163,17 +163,4 @@ Result<MadeSet> decode_set(const Json& json, const Problem& problem, Descriptors
   return made;
 }
 
-Result<std::vector<LibraryForm>> decode_library_forms(const Json& json) {
-  Fields fields = TRY(Fields::of(json, "the oracle's library forms"));
-  std::vector<LibraryForm> forms;
-  for (const Json& one : TRY(fields.get<Json>("forms"))) {
-    Fields inner = TRY(Fields::of(one, "a library form"));
-    forms.push_back(
-        {TRY(inner.get<std::string>("name")), TRY(inner.get<std::string>("source"))});
-    TRY(inner.finish());
-  }
-  TRY(fields.finish());
-  return forms;
-}
-
 }  // namespace ke::oracle

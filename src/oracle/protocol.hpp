@@ -29,6 +29,4 @@ struct MadeSet {
 // Takes the descriptors: inputs first, then values and ignore of each truth.
 Result<MadeSet> decode_set(const Json& json, const Problem& problem, Descriptors descriptors);
 
-Result<std::vector<LibraryForm>> decode_library_forms(const Json& json);
-
 }  // namespace ke::oracle

@@ -37,7 +37,9 @@ Result<SearchOptions> options_of(const Recording& recording) {
   options.time_limit = Milliseconds{0};  // the recording says where the run ended
   options.stop_near_floor = false;
   for (const auto& [id, node] : recording.nodes) {
-    if (node.kind == NodeKind::seed) options.seeds.push_back({node.note, node.source, node.proposer});
+    if (node.kind == NodeKind::seed) {
+      options.seeds.push_back({node.note, node.source, node.proposer});
+    }
   }
   return options;
 }

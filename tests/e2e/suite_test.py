@@ -37,7 +37,8 @@ class Suite(CachedCase):
         report = self.run_binary("suite", "report", "out.jsonl")
         self.assertEqual(report.returncode, 0, report.stderr)
         lines = [line.split()[0] for line in report.stdout.splitlines() if "level1/" in line]
-        self.assertEqual(lines[:4], [f"level1/{n}" for n in ("1_ReLU", "2_ReLU", "3_Broken", "10_ReLU")])
+        names = ("1_ReLU", "2_ReLU", "3_Broken", "10_ReLU")
+        self.assertEqual(lines[:4], [f"level1/{name}" for name in names])
         self.assertIn("level1: 3 of 4 accepted", report.stdout)
 
 

@@ -22,7 +22,8 @@ constexpr int64_t kDoubles = 4;  // an input in float64 weighs two, and what is 
 constexpr int64_t kResultsPerSlot = 4;  // the slot's, the candidate's, and those of two baselines
 
 Result<std::optional<os::FileLock>> try_part(const std::filesystem::path& path, int part) {
-  Result<os::FileLock> lock = os::FileLock::try_lock(fmt::format("{}.memory{}", path.string(), part));
+  Result<os::FileLock> lock =
+      os::FileLock::try_lock(fmt::format("{}.memory{}", path.string(), part));
   if (lock) return std::optional(std::move(*lock));
   if (lock.error().code == Errc::conflict) return std::optional<os::FileLock>();
   return lock.error();
