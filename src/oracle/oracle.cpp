@@ -301,6 +301,9 @@ Result<OracleOptions> settled(OracleOptions options) {
   return options;
 }
 
+// Each of torch.compile's workers imports PyTorch, and several problems may share a device.
+constexpr const char* kFewCompilers = "TORCHINDUCTOR_COMPILE_THREADS=4";
+
 // A process that has been asked to load its case.
 Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options) {
   auto judge = TRY(os::make_socket_pair(os::SocketKind::stream));
@@ -318,6 +321,7 @@ Result<std::unique_ptr<ProcessOracle>> begin_oracle(const OracleOptions& options
   request.judge = judge.second.get();
   request.compile = compile.second.get();
   request.environment = oracle::python_environment(options.cache_dir);
+  if (!options.device.empty()) request.environment.emplace_back(kFewCompilers);
   // A driver reserves address space for all of its device's memory; the room's limit remains.
   request.memory_bytes = options.device.empty() ? options.limits.oracle_memory_bytes
                                                 : std::numeric_limits<int64_t>::max();
