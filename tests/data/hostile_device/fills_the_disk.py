@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # verdicts: crashed
-# Writes where it may write until it is stopped, at most 4 GiB.
+# Takes 4 GiB of the place where it may write. In one request: the limit answers it at once, where writing them would be ended by the clock on a slow machine.
+import os
 import tempfile
-
-MIB = 1 << 20
 
 
 class ModelNew(Base):
     def forward(self, x):
         with tempfile.TemporaryFile() as file:
-            for _ in range(4096):
-                file.write(b"\1" * MIB)
+            os.posix_fallocate(file.fileno(), 0, 4 << 30)
         return self.right(x)
