@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "app/distill.hpp"
 #include "app/ground.hpp"
@@ -47,6 +48,18 @@ void give_ground(ModelSet* models, Session& session, const Workspace& workspace)
                        models->take_vectorizer(workspace.folder())));
 }
 
+// The most that a kernel of class library won against the better baseline in this run.
+Result<std::optional<double>> best_of_library(const GraphReader& graph, RunId run) {
+  std::map<NodeId, double> figures;  // the last of a node's counts: it is the confirmed one
+  for (const NodeEvaluation& one : TRY(graph.evaluations_of_run(run))) {
+    if (one.evaluation.kernel_class != "library") continue;
+    if (const auto figure = fitness(one.evaluation)) figures[one.node] = *figure;
+  }
+  std::optional<double> best;
+  for (const auto& [node, figure] : figures) best = std::max(best.value_or(0), figure);
+  return best;
+}
+
 Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
                                  const SearchOptions& search_options, const std::string& out,
                                  const Workspace& workspace) {
@@ -77,6 +90,7 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
   }
   report.ended = enum_name(result.reason);
   if (result.evaluation) report.fill_figures(*result.evaluation);
+  report.library_speedup = TRY(best_of_library(session.graph(), result.run));
   if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
   return report;
 }
@@ -98,6 +112,43 @@ void learn(Session& session, const Workspace& workspace, RunId run, EventSink& e
                                                "shows them",
                                                *count)}});
   }
+}
+
+// What the search begins with: kept kernels of this very text of the problem, then the library's
+// forms.
+Result<SearchOptions> with_seeds(const OptimizeRequest& request, Session& session,
+                                 EventSink& events) {
+  SearchOptions options = request.search;
+  int64_t others = 0;
+  for (const KeptKernel& kept : request.kernels) {
+    if (kept.problem_digest != session.problem().digest) {
+      ++others;
+      continue;
+    }
+    options.seeds.push_back({.name = fmt::format("kept, {} at {:.2f}", kept.kernel_class,
+                                                 kept.fitness),
+                             .source = kept.source,
+                             .proposer = kept.proposer,
+                             .plan = kept.plan});
+  }
+  if (others > 0) {
+    events.emit("stage", {{"what", fmt::format("{}: {} kept kernels are of another text of the "
+                                               "problem and are left out",
+                                               session.problem().name, others)}});
+  }
+  if (!request.judge_only) {
+    for (SeedKernel& seed : session.library_seeds(events)) options.seeds.push_back(std::move(seed));
+    return options;
+  }
+  if (options.seeds.empty()) {
+    return Error{Errc::not_found, "no kernel was kept of this text of the problem; search for one "
+                                  "with `kernelevolve suite run` without --judge-only."};
+  }
+  options.steps = std::ssize(options.seeds);
+  options.history_seeds = 0;
+  options.drafts = 0;
+  options.reuse = false;
+  return options;
 }
 
 double seconds_since(os::Clock& clock, Nanoseconds start) {
@@ -177,8 +228,7 @@ Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& works
   give_ground(models.get(), *session, workspace);
   TRY(os::make_directories(workspace.folder() / "sessions"));
   NotingEvents noting(events, session->options(), workspace);
-  SearchOptions options = request.search;
-  for (SeedKernel& seed : session->library_seeds(events)) options.seeds.push_back(std::move(seed));
+  const SearchOptions options = TRY(with_seeds(request, *session, events));
   const SearchResult result =
       TRY(search(session->dependencies(noting, std::move(stop), models.get()), options));
   TRY(noting.take());

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "app/kept_kernels.hpp"
 #include "app/optimize_report.hpp"
 #include "app/session.hpp"
 #include "base/events.hpp"
@@ -21,6 +22,9 @@ struct OptimizeRequest {
   SessionOptions session;
   SearchOptions search;
   std::string out;  // where the best kernel's source goes; empty: into the workspace
+  // Of this problem and target, from other workspaces: the search begins with them.
+  std::vector<KeptKernel> kernels = {};
+  bool judge_only = false;  // these kernels are judged anew, and nothing is searched
 };
 
 Result<OptimizeReport> optimize(const OptimizeRequest& request, Workspace& workspace,

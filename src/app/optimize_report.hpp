@@ -39,6 +39,8 @@ struct OptimizeReport {
   std::optional<int64_t> compile_ns;
   std::optional<int64_t> graph_ns;        // a replay of the captured call; devices only
   std::optional<int64_t> graph_eager_ns;  // the same of eager
+  // The most that a kernel of class library won against the better baseline; empty: none judged.
+  std::optional<double> library_speedup;
   std::string kernel_path;  // empty: none
   int64_t node = 0;         // 0: none
   int64_t run = 0;
@@ -61,6 +63,8 @@ struct OptimizeReport {
   void fill_figures(const Evaluation& evaluation);
   // baseline / candidate against the better baseline, when there is one.
   std::optional<double> speedup() const;
+  // Against the library's fastest form: the better baseline, or a kernel of class library.
+  std::optional<double> speedup_vs_library() const;
 };
 
 Json encode(const OptimizeReport& report);

@@ -101,6 +101,17 @@ Result<void> append_row(const std::string& out, const OptimizeReport& row) {
   return {};
 }
 
+// Leaves those problems of which a kernel was kept for this target.
+Result<void> leave_kept(const SuiteRequest& request, std::vector<SuiteProblem>& problems) {
+  std::erase_if(problems, [&](const SuiteProblem& problem) {
+    return kernels_for(request.kernels, problem.name, request.session.target, true).empty();
+  });
+  if (!problems.empty()) return {};
+  return Error{Errc::invalid, fmt::format("no kernel for {} is the best one kept of any selected "
+                                          "problem; check --kernels, --target and --select.",
+                                          request.session.target)};
+}
+
 OptimizeReport failed_row(const SuiteProblem& problem, const SuiteRequest& request,
                           const Error& error) {
   OptimizeReport row;
@@ -137,6 +148,7 @@ Result<std::vector<SuiteProblem>> find_problems(const SuiteRequest& request) {
                                             "--select (names look like level1/19_ReLU).",
                                             request.suite)};
   }
+  if (request.judge_only) TRY(leave_kept(request, problems));
   std::sort(problems.begin(), problems.end(), [](const SuiteProblem& a, const SuiteProblem& b) {
     return natural_less(a.name, b.name);
   });
@@ -172,6 +184,9 @@ Result<std::vector<OptimizeReport>> run_suite(const SuiteRequest& request, Works
     OptimizeRequest one{.session = request.session, .search = request.search};
     one.session.problem_path = problem.path;
     one.session.problem_name = problem.name;
+    one.kernels = kernels_for(request.kernels, problem.name, request.session.target,
+                              request.judge_only);
+    one.judge_only = request.judge_only;
     const auto outcome = optimize(one, workspace, events, stop);
     const OptimizeReport row = outcome ? *outcome : failed_row(problem, request, outcome.error());
     if (stop.stop_requested() && row.node == 0) break;  // nothing to say of it yet

@@ -26,6 +26,8 @@ struct SuiteRequest {
   SearchOptions search;
   std::string out;
   bool resume = false;
+  std::vector<KeptKernel> kernels = {};  // each problem's search begins with its own
+  bool judge_only = false;               // judge them anew: those of each best one's target
   bool mixed = false;  // in an order that scatters neighbours, which are alike in size
 };
 
@@ -35,7 +37,7 @@ bool is_final(const OptimizeReport& row);
 
 // Problems of a folder in natural order (level, number, name). A folder that holds level1, level2…
 // (or KernelBench/level1…) is a suite of levels; any other folder is a flat one.
-// Errc::invalid when nothing is left after selection.
+// Errc::invalid when nothing is left after selection; with judge_only, those without a kernel go.
 Result<std::vector<SuiteProblem>> find_problems(const SuiteRequest& request);
 
 // Returns all rows of the results file. A problem that cannot be run is a row with an error, one

@@ -18,7 +18,8 @@ namespace ke::app {
 Result<std::vector<OptimizeReport>> parse_suite_results(std::string_view text);
 
 // Of all rows of a problem, whatever their targets: an accepted one before all others, the fastest
-// of those, else the last. In natural order of the names.
+// of those, else the last; with the fastest form of the library's that any of the rows knows. In
+// natural order of the names.
 std::vector<OptimizeReport> best_of_each_problem(const std::vector<OptimizeReport>& rows);
 
 struct SuiteSummary {
@@ -31,9 +32,11 @@ struct SuiteSummary {
   double geomean_unflagged = 0;
   double geomean_eager = 0;
   double geomean_compile = 0;
+  double geomean_library = 0;  // against the library's fastest form, where one was judged
   double geomean_graph = 0;  // a replay against eager's, where both were captured
   double median = 0;
   double median_eager = 0;
+  int64_t libraries = 0;                   // with a figure against the library's forms
   int64_t graphs = 0;                      // with a figure for replays
   std::map<std::string, int64_t> classes;  // of accepted kernels that are not slower than eager
 };

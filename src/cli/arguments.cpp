@@ -22,6 +22,7 @@ struct Parser {
   BenchArguments bench;
   SuiteRunArguments suite_run;
   SuiteReportArguments suite_report;
+  SuiteKeepArguments suite_keep;
   ExportArguments export_node;
   ResumeArguments resume;
   GraphArguments graph;
@@ -192,6 +193,13 @@ void add_suite_commands(Parser& parser) {
                   "goes on side by side")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  CLI::Option* kernels = run->add_option(
+      "--kernels", parser.suite_run.kernels,
+      "file of `suite keep` (repeatable): each problem's search begins with its kernels, which "
+      "count as steps");
+  run->add_flag("--judge-only", parser.suite_run.judge_only,
+                "search nothing: judge the kept kernels anew, for a report")
+      ->needs(kernels);
   run->add_flag(kJobMarker, parser.suite_run.is_job)->group("");
   add_search_options(*run, parser.suite_run.search);
   add_model_options(*run, parser.suite_run.search);
@@ -203,6 +211,15 @@ void add_suite_commands(Parser& parser) {
                    "files, the best counts")
       ->required();
   report->add_option("--html", parser.suite_report.html, "also write this HTML page");
+  CLI::App* keep = suite->add_subcommand(
+      "keep", "add a workspace's best kernels to a file that a suite goes on from elsewhere");
+  keep->add_option("--out", parser.suite_keep.out, "the file; what it holds stays unless surpassed")
+      ->required();
+  keep->add_option("--count", parser.suite_keep.count,
+                   "kernels of a problem and target; the library's fastest form comes on top")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  keep->add_option("--workspace", parser.suite_keep.workspace)->capture_default_str();
 }
 
 void add_graph_commands(Parser& parser) {
@@ -332,6 +349,7 @@ Command chosen(const Parser& parser) {
   if (app.got_subcommand("bench")) return parser.bench;
   if (app.got_subcommand("suite")) {
     if (app.get_subcommand("suite")->got_subcommand("run")) return parser.suite_run;
+    if (app.get_subcommand("suite")->got_subcommand("keep")) return parser.suite_keep;
     return parser.suite_report;
   }
   if (app.got_subcommand("export")) return parser.export_node;

@@ -76,6 +76,8 @@ struct SuiteRunArguments {
   std::string levels;
   std::vector<std::string> select;
   std::string out = "results.jsonl";
+  std::vector<std::string> kernels;  // files of kept kernels
+  bool judge_only = false;
   bool resume = false;
   int jobs = 1;
   bool is_job = false;  // one of several processes, started by the first
@@ -83,6 +85,11 @@ struct SuiteRunArguments {
 struct SuiteReportArguments {
   std::vector<std::string> results;
   std::string html;
+};
+struct SuiteKeepArguments {
+  std::string workspace = ".kernelevolve";
+  std::string out;
+  int64_t count = 2;
 };
 struct ExportArguments {
   std::string workspace = ".kernelevolve";
@@ -152,9 +159,9 @@ struct HelpText {
 
 using Command =
     std::variant<OptimizeArguments, VerifyArguments, BenchArguments, SuiteRunArguments,
-                 SuiteReportArguments, ExportArguments, ResumeArguments, GraphArguments,
-                 KnowledgeArguments, ReplayArguments, PromptArguments, MailboxArguments,
-                 McpArguments, TargetsArguments, DoctorArguments, HelpText>;
+                 SuiteReportArguments, SuiteKeepArguments, ExportArguments, ResumeArguments,
+                 GraphArguments, KnowledgeArguments, ReplayArguments, PromptArguments,
+                 MailboxArguments, McpArguments, TargetsArguments, DoctorArguments, HelpText>;
 
 // Errc::invalid with one sentence when the command line is wrong.
 Result<Command> parse_arguments(int argc, const char* const* argv);

@@ -7,6 +7,7 @@
 
 #include "app/doctor.hpp"
 #include "app/export.hpp"
+#include "app/kept_kernels.hpp"
 #include "app/optimize.hpp"
 #include "app/suite.hpp"
 #include "app/suite_jobs.hpp"
@@ -25,6 +26,7 @@ using app::Access;
 using app::Workspace;
 
 constexpr int kNotAccepted = 1;
+constexpr int64_t kKeptMax = 8;  // of a problem and target, from files of kept kernels
 
 int show(const app::OptimizeReport& report, bool json) {
   print(json ? dump_json(encode(report)) + "\n" : optimize_text(report));
@@ -91,6 +93,13 @@ Result<int> run_command(const SuiteRunArguments& arguments, const Environment& e
   request.search = TRY(search_options(arguments.search));
   request.out = arguments.out;
   request.resume = arguments.resume;
+  request.judge_only = arguments.judge_only;
+  for (const std::string& file : arguments.kernels) {
+    for (auto& kernel : TRY(app::read_kept_kernels(file))) {
+      request.kernels.push_back(std::move(kernel));
+    }
+  }
+  request.kernels = app::best_kernels(std::move(request.kernels), kKeptMax);
   request.mixed = arguments.is_job;
   request.resume |= arguments.is_job;
   TRY(app::find_problems(request));  // before a workspace is made for nothing
@@ -123,6 +132,14 @@ Result<int> run_command(const SuiteReportArguments& arguments, const Environment
   if (!arguments.html.empty()) {
     TRY(os::write_file_atomically(arguments.html, app::suite_html(rows)).context("the page"));
   }
+  return kDone;
+}
+
+Result<int> run_command(const SuiteKeepArguments& arguments, const Environment&) {
+  Workspace workspace = TRY(Workspace::open(arguments.workspace, Access::read));
+  const GraphReader graph(workspace.store());
+  const int64_t held = TRY(app::keep_kernels(graph, arguments.out, arguments.count));
+  print(fmt::format("{} holds {} kernels.\n", arguments.out, held));
   return kDone;
 }
 

@@ -24,6 +24,7 @@ Result<int> run_command(const VerifyArguments& arguments, const Environment& env
 Result<int> run_command(const BenchArguments& arguments, const Environment& environment);
 Result<int> run_command(const SuiteRunArguments& arguments, const Environment& environment);
 Result<int> run_command(const SuiteReportArguments& arguments, const Environment& environment);
+Result<int> run_command(const SuiteKeepArguments& arguments, const Environment& environment);
 Result<int> run_command(const ExportArguments& arguments, const Environment& environment);
 Result<int> run_command(const ResumeArguments& arguments, const Environment& environment);
 Result<int> run_command(const GraphArguments& arguments, const Environment& environment);

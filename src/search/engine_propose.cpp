@@ -126,6 +126,7 @@ Result<void> Engine::enter_seeds() {
                .memory = Memory::nothing,
                .proposer = seed.proposer,
                .source = seed.source,
+               .plan = seed.plan,
                .note = seed.name}));
   }
   if (options_.history_seeds <= 0) return {};
@@ -149,8 +150,10 @@ Result<void> Engine::enter(NodeRow row) {
   row.run = run_;
   row.step = static_cast<int64_t>(rows_.size()) + 1;
   row.normalised_digest = normalised_digest(row.source);
-  std::optional<NodeEvaluation> earlier =
-      TRY(dependencies_.graph.find_duplicate(scope_, row.normalised_digest));
+  std::optional<NodeEvaluation> earlier;
+  if (options_.reuse) {
+    earlier = TRY(dependencies_.graph.find_duplicate(scope_, row.normalised_digest));
+  }
   row.id = TRY(dependencies_.graph.add_node(row));
   adopt(row);
   if (!earlier) {

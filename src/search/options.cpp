@@ -21,6 +21,7 @@ Json encode(const SearchOptions& options) {
               {"build_ahead", options.build_ahead},
               {"confirm_count", options.confirm_count},
               {"confirm_on_stop", options.confirm_on_stop}};
+  if (!options.reuse) json["reuse"] = false;
   if (!options.models.names.empty()) json["models"] = encode(options.models);
   return json;
 }
@@ -49,6 +50,7 @@ Result<SearchOptions> decode_search_options(const Json& json) {
   options.build_ahead = TRY(fields.get<int32_t>("build_ahead"));
   options.confirm_count = TRY(fields.get<int32_t>("confirm_count"));
   options.confirm_on_stop = TRY(fields.get<bool>("confirm_on_stop"));
+  options.reuse = TRY(fields.get_or<bool>("reuse", true));
   if (const Json* models = fields.find("models")) options.models = TRY(decode_models(*models));
   TRY(fields.finish());
   return options;

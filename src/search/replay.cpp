@@ -38,7 +38,7 @@ Result<SearchOptions> options_of(const Recording& recording) {
   options.stop_near_floor = false;
   for (const auto& [id, node] : recording.nodes) {
     if (node.kind == NodeKind::seed) {
-      options.seeds.push_back({node.note, node.source, node.proposer});
+      options.seeds.push_back({node.note, node.source, node.proposer, node.plan});
     }
   }
   return options;

@@ -52,6 +52,7 @@ struct SeedKernel {
   std::string name;  // "my_relu.cpp", for notes
   std::string source;
   std::string proposer = "user";  // whose it is
+  std::string plan = {};          // of a source that has one
 };
 
 struct SearchOptions {
@@ -68,6 +69,7 @@ struct SearchOptions {
   int32_t build_ahead = 2;        // candidates built while one is judged
   int32_t confirm_count = 3;      // best distinct candidates that are judged again at the end
   bool confirm_on_stop = true;    // after a user's stop, confirm the best one still
+  bool reuse = true;              // verdicts of equal sources in earlier runs
   ModelOptions models;
   std::vector<SeedKernel> seeds;  // not kept in the run's config: they are nodes
 };

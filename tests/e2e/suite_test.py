@@ -41,6 +41,61 @@ class Suite(CachedCase):
         self.assertEqual(lines[:4], [f"level1/{name}" for name in names])
         self.assertIn("level1: 3 of 4 accepted", report.stdout)
 
+    def test_kernels_are_kept_for_another_workspace_and_judged_anew(self) -> None:
+        for number in (1, 2):
+            self.write(f"kept/level1/{number}_ReLU.py", RELU.replace("64, 1000", f"{number}, 640"))
+        first = self.run_binary("suite", "run", "kept", "--steps", 2, "--out", "found.jsonl")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        for _ in range(2):  # again: nothing is doubled
+            keep = self.run_binary("suite", "keep", "--count", 1, "--out", "kept.jsonl")
+            self.assertEqual(keep.stdout, "kept.jsonl holds 2 kernels.\n", keep.stderr)
+        kept = {
+            row["problem"]: row
+            for row in map(json.loads, (self.folder / "kept.jsonl").read_text().splitlines())
+        }
+        self.write("kept/level1/2_ReLU.py", RELU.replace("64, 1000", "2, 641"))  # another problem
+
+        command = ["suite", "run", "kept", "--kernels", "kept.jsonl", "--workspace", "fresh"]
+        again = self.run_binary(*command, "--judge-only", "--out", "judged.jsonl")
+        self.assertEqual(again.returncode, 1, again.stderr)
+        rows = {
+            row["problem"]: row
+            for row in map(json.loads, (self.folder / "judged.jsonl").read_text().splitlines())
+        }
+        judged = rows["level1/1_ReLU"]
+        found = (judged["verdict"], judged["steps"], judged["evaluated"])
+        self.assertEqual(found, ("accepted", 1, 1))
+        self.assertIn("no kernel was kept of this text", rows["level1/2_ReLU"]["error"])
+        source = (self.folder / judged["kernel_path"]).read_text()
+        self.assertEqual(source, kept["level1/1_ReLU"]["source"])
+
+        # Once more in the same workspace: judged again, not looked up.
+        once_more = self.run_binary(
+            *command, "--judge-only", "--select", "level1/1_*", "--out", "more.jsonl"
+        )
+        self.assertEqual(once_more.returncode, 0, once_more.stderr)
+        self.assertEqual(json.loads((self.folder / "more.jsonl").read_text())["evaluated"], 1)
+
+        # A search begins with it and goes on.
+        on = self.run_binary(*command, "--select", "level1/1_*", "--steps", 3, "--out", "on.jsonl")
+        self.assertEqual(on.returncode, 0, on.stderr)
+        self.assertGreater(json.loads((self.folder / "on.jsonl").read_text())["steps"], 1)
+
+    def test_kept_kernels_that_are_none_are_refused(self) -> None:
+        self.write("few/level1/1_ReLU.py", RELU)
+        self.write("bad.jsonl", '{"problem": "level1/1_ReLU"}\n')
+        self.write("empty.jsonl", "")
+        run = ["suite", "run", "few", "--workspace", "unmade", "--out", "none.jsonl"]
+        self.assert_refused(self.run_binary(*run, "--kernels", "gone.jsonl"), "gone.jsonl")
+        self.assert_refused(self.run_binary(*run, "--kernels", "bad.jsonl"), "line 1")
+        self.assert_refused(self.run_binary(*run, "--judge-only"), "--kernels")
+        self.assert_refused(
+            self.run_binary(*run, "--judge-only", "--kernels", "empty.jsonl"), "no kernel for x86"
+        )
+        self.assertFalse((self.folder / "unmade").exists())
+        keep = self.run_binary("suite", "keep", "--workspace", "unmade", "--out", "kept.jsonl")
+        self.assert_refused(keep, "unmade")
+
 
 if __name__ == "__main__":
     main()
