@@ -39,8 +39,8 @@ struct JudgeOptions {
 };
 
 // Whatever changes a verdict raises it: nodes judged by another version are judged again.
-inline constexpr int kJudgeVersion = 2;
-inline constexpr int kDeviceJudgeVersion = 3;  // of kernels that run on a device
+inline constexpr int kJudgeVersion = 3;
+inline constexpr int kDeviceJudgeVersion = 4;  // of kernels that run on a device
 
 // A built candidate, or why it did not build.
 struct Artifact {
