@@ -152,7 +152,7 @@ class CompiledBaseline:
         self.problem = problem
         recorder = Recorder() if self.options.device else None
         if recorder is not None:  # known first: what needs no compiler, should that fail
-            self.forms = library_forms(problem, self._text(), None)
+            self.forms = library_forms(problem, self._text(), None, request["draws"])
         # One compiled function for all sets: with modules inlined, parameters are its inputs.
         self.compiled = torch.compile(
             lambda model, *arguments: model(*arguments),
@@ -163,7 +163,7 @@ class CompiledBaseline:
             bound = BoundModel(problem, [t.clone() for t in arguments + problem.state()])
             result = self.compiled(bound.model, *bound.arguments)
             problem.outputs = described(result)
-            if recorder is not None and seed == 0:
+            if recorder is not None and seed == 0 and not request["draws"]:
                 self.forms = library_forms(problem, self._text(), recorder.take(bound))
         del arguments, bound, result
         if self.options.device:

@@ -9,7 +9,7 @@ module with ModelNew under the contract of model_runner.py, made of the problem'
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from binding import BoundModel
 from problem import LoadedProblem
 
 GRAPH_BYTES_MAX = 64 << 20  # of arguments and results, which a replay copies
+GIVEN_BY = frozenset({"uniform_", "normal_", "bernoulli_"})  # draws that GivenDraws hands over
 ORIGINS = {"eager": "the model as it is written", "torch.compile": "torch.compile's kernels"}
 
 
@@ -104,11 +105,16 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
 
 
 def library_forms(
-    problem: LoadedProblem, text: str, compiled: Compiled | None
+    problem: LoadedProblem, text: str, compiled: Compiled | None, draws: Sequence[str] = ()
 ) -> list[dict[str, str]]:
-    """{"name", "source"} of each, those first that promise most."""
-    if problem.draws:  # which come as arguments that the model as written does not take
+    """{"name", "source"} of each, those first that promise most.
+
+    `draws`: by which method each random draw of forward() is made (draws.py); the numbers follow
+    the arguments, and torch.compile's kernels, which draw their own, are of no use then.
+    """
+    if set(draws) - GIVEN_BY:
         return []
+    assert compiled is None or not draws
     small = _moved_bytes(problem) <= GRAPH_BYTES_MAX and problem.options.place().type == "cuda"
     wanted = []
     if compiled is not None:
@@ -120,7 +126,7 @@ def library_forms(
     return [
         {
             "name": f"{origin}, replayed" if replayed else origin,
-            "source": _module(problem, text, origin, found, replayed),
+            "source": _module(problem, text, origin, found, replayed, len(draws)),
         }
         for origin, found, replayed in wanted
     ]
@@ -134,14 +140,21 @@ def _moved_bytes(problem: LoadedProblem) -> int:
 
 
 def _module(
-    problem: LoadedProblem, text: str, origin: str, compiled: Compiled | None, replayed: bool
+    problem: LoadedProblem,
+    text: str,
+    origin: str,
+    compiled: Compiled | None,
+    replayed: bool,
+    drawn: int,
 ) -> str:
     how = ", replayed from a captured graph" if replayed else ""
     parts = [f"# ke:origin {origin}\n# {ORIGINS[origin]}{how}.\n", text.rstrip(), "\n\n"]
     if compiled is not None:
         parts += [COMPILER_SETTINGS, compiled.code.rstrip(), "\n\n"]
     parts += [MODULE_HEAD, RESTORING.format(names=sorted(problem.reassigned))]
-    if compiled is None:
+    if compiled is None and drawn:
+        parts += [DRAWING_MODEL.format(drawn=drawn)]
+    elif compiled is None:
         parts.append(CALLING_MODEL)
     else:
         count = len(problem.outputs)
@@ -150,6 +163,8 @@ def _module(
             CALLING_KERNELS.format(arguments=", ".join(compiled.arguments), result=result)
         )
     parts += [FORWARD_REPLAYED, REPLAY] if replayed else [FORWARD]
+    if drawn:
+        parts.append(GIVEN_DRAWS)
     return "".join(parts)
 
 
@@ -211,6 +226,41 @@ RESTORING = '''        self.replaced = [
 CALLING_MODEL = '''
     def compute(self, arguments):
         return super().forward(*arguments)
+'''
+
+DRAWING_MODEL = '''
+    def compute(self, arguments):
+        with GivenDraws(arguments[-{drawn}:]):
+            return super().forward(*arguments[:-{drawn}])
+'''
+
+# Behind ModelNew. Dropout as draws.py records it: by its noise.
+GIVEN_DRAWS = '''
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class GivenDraws(TorchDispatchMode):
+    """Where the model draws random numbers, it gets those that were handed in, in their order."""
+
+    def __init__(self, numbers):
+        super().__init__()
+        self.left = list(numbers)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func._schema.name.removeprefix("aten::")
+        if name in ("rand", "randn", "rand_like", "randn_like"):
+            return self.left.pop(0).clone()
+        if name in ("uniform_", "normal_", "bernoulli_"):
+            return args[0].copy_(self.left.pop(0))
+        if name == "native_dropout":
+            x, rate, train = args
+            if not train or rate in (0, 1):
+                return (x * (1 - rate if train else 1)), torch.ones_like(x, dtype=torch.bool)
+            noise = self.left.pop(0)
+            return x * (noise / (1 - rate)), noise
+        return func(*args, **kwargs)
 '''
 
 CALLING_KERNELS = '''

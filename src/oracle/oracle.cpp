@@ -164,8 +164,12 @@ Result<void> ProcessOracle::hold_compile(bool held) {
 
 Result<void> ProcessOracle::build_compile() {
   resume();
-  TRY(compile_.send(Json{
-      {"do", "build"}, {"mutated", problem_.mutated}, {"reassigned", reassigned_}}));
+  Json draws = Json::array();
+  for (const Draw& draw : problem_.draws) draws.push_back(draw.method);
+  TRY(compile_.send(Json{{"do", "build"},
+                         {"mutated", problem_.mutated},
+                         {"reassigned", reassigned_},
+                         {"draws", std::move(draws)}}));
   compile_state_ = BaselineState::building;
   return {};
 }

@@ -84,6 +84,23 @@ def get_init_inputs():
     return []
 """
 
+DRAWING = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        start = torch.randn(x.shape)
+        x = torch.nn.functional.dropout(x + start, 0.25, True)
+        start += 1
+        return x * torch.rand_like(x) + 1
+
+def get_inputs():
+    return [torch.rand(2, 4)]
+
+def get_init_inputs():
+    return []
+"""
+
 
 class LibraryForms(unittest.TestCase):
     def forms_of(self, text: str, reassigned: set[str] = frozenset()) -> tuple[Any, list[Any]]:
@@ -149,10 +166,22 @@ class LibraryForms(unittest.TestCase):
         self.assertEqual([form["name"] for form in forms], ["eager"])  # it has an unknown argument
         self.check(problem, forms[0])
 
-    def test_a_problem_that_draws_has_none(self) -> None:
+    def test_what_forward_draws_is_handed_in(self) -> None:
+        problem, _ = self.forms_of(DRAWING)
+        (form,) = library_forms(problem, DRAWING, None, ["normal_", "bernoulli_", "uniform_"])
+        module = types.ModuleType("kernelevolve_candidate")
+        exec(compile(form["source"], "kernel.py", "exec"), module.__dict__)  # noqa: S102
+        x, start = torch.rand(2, 4), torch.randn(2, 4)
+        noise, scale = torch.rand(2, 4) < 0.5, torch.rand(2, 4)
+        for candidate in (module.ModelNew(), module.ModelNew().train()):
+            kept = start.clone()
+            got = candidate(x, start, noise, scale)
+            torch.testing.assert_close(got, (x + start) * noise / 0.75 * scale + 1)
+            self.assertTrue(torch.equal(start, kept), "what is handed in is not written")
+
+    def test_draws_that_cannot_be_handed_in_leave_none(self) -> None:
         problem, _ = self.forms_of(REPLACING)
-        problem.draws = [object()]
-        self.assertEqual(library_forms(problem, REPLACING, None), [])
+        self.assertEqual(library_forms(problem, REPLACING, None, ["random_"]), [])
 
 
 if __name__ == "__main__":
