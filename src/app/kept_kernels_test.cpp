@@ -56,7 +56,7 @@ TEST(KeptKernels, AreTheBestOfEachProblemAndTargetWithTheLibrarysBest) {
                                   kept("a", "x", 0.7, "form", "library")},
                                  2);
   EXPECT_EQ(sources(best),
-            (std::vector<std::string>{"one", "other", "three", "form", "nine"}));
+            (std::vector<std::string>{"one", "three", "other", "form", "nine"}));
 }
 
 TEST(KeptKernels, OfOneProblemGoToTheTargetOfTheBest) {
