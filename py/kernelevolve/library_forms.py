@@ -2,8 +2,9 @@
 """What the library makes of a problem, as sources that a search can begin with.
 
 The forms are the model as it is written and the kernels that torch.compile generated for it, called
-plainly or, where little has to be copied for it, replayed from a captured graph. Each is a Python
-module with ModelNew under the contract of model_runner.py, made of the problem's own text.
+plainly or, where little has to be copied for it, replayed from a captured graph; convolutions also
+in the memory format that has channels last. Each is a Python module with ModelNew under the
+contract of model_runner.py, made of the problem's own text.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+import form_text
 from binding import BoundModel
 from problem import LoadedProblem
 
@@ -104,6 +106,18 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     return tensor.data_ptr(), tuple(tensor.shape)
 
 
+@dataclass(frozen=True)
+class Form:
+    origin: str  # of ORIGINS
+    compiled: Compiled | None = None  # none: the model itself is called
+    replayed: bool = False  # from a captured graph
+    channels_last: bool = False  # convolutions and what they read, converted in each call
+
+    def name(self) -> str:
+        manner = [", channels last"] * self.channels_last + [", replayed"] * self.replayed
+        return self.origin + "".join(manner)
+
+
 def library_forms(
     problem: LoadedProblem, text: str, compiled: Compiled | None, draws: Sequence[str] = ()
 ) -> list[dict[str, str]]:
@@ -115,20 +129,20 @@ def library_forms(
     if set(draws) - GIVEN_BY:
         return []
     assert compiled is None or not draws
-    small = _moved_bytes(problem) <= GRAPH_BYTES_MAX and problem.options.place().type == "cuda"
+    on_device = problem.options.place().type == "cuda"
+    small = on_device and _moved_bytes(problem) <= GRAPH_BYTES_MAX
     wanted = []
     if compiled is not None:
-        wanted.append(("torch.compile", compiled, small))
+        wanted.append(Form("torch.compile", compiled, small))
+    if _convolves(problem):
+        wanted.append(Form("eager", None, small, channels_last=True))
     if small:
-        wanted.append(("eager", None, True))
+        wanted.append(Form("eager", None, True))
     if compiled is None:
-        wanted.append(("eager", None, False))
+        wanted.append(Form("eager"))
     return [
-        {
-            "name": f"{origin}, replayed" if replayed else origin,
-            "source": _module(problem, text, origin, found, replayed, len(draws)),
-        }
-        for origin, found, replayed in wanted
+        {"name": form.name(), "source": _module(problem, text, form, len(draws))}
+        for form in wanted
     ]
 
 
@@ -139,183 +153,37 @@ def _moved_bytes(problem: LoadedProblem) -> int:
     )
 
 
-def _module(
-    problem: LoadedProblem,
-    text: str,
-    origin: str,
-    compiled: Compiled | None,
-    replayed: bool,
-    drawn: int,
-) -> str:
-    how = ", replayed from a captured graph" if replayed else ""
-    parts = [f"# ke:origin {origin}\n# {ORIGINS[origin]}{how}.\n", text.rstrip(), "\n\n"]
-    if compiled is not None:
-        parts += [COMPILER_SETTINGS, compiled.code.rstrip(), "\n\n"]
-    parts += [MODULE_HEAD, RESTORING.format(names=sorted(problem.reassigned))]
-    if compiled is None and drawn:
-        parts += [DRAWING_MODEL.format(drawn=drawn)]
-    elif compiled is None:
-        parts.append(CALLING_MODEL)
-    else:
+def _convolves(problem: LoadedProblem) -> bool:
+    """Whether there is a layer whose memory format can be chosen."""
+    nn = torch.nn
+    kinds = (nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+    return any(isinstance(module, kinds) for module in problem.model.modules())
+
+
+def _module(problem: LoadedProblem, text: str, form: Form, drawn: int) -> str:
+    parts = [f"# ke:origin {form.origin}\n# {ORIGINS[form.origin]}: {form.name()}.\n"]
+    parts += [text.rstrip(), "\n\n"]
+    if form.compiled is not None:
+        parts += [form_text.COMPILER_SETTINGS, form.compiled.code.rstrip(), "\n\n"]
+    parts.append(form_text.MODULE_HEAD)
+    parts.append(form_text.RESTORING.format(names=sorted(problem.reassigned)))
+    if form.compiled is not None:
         count = len(problem.outputs)
         result = "results[0]" if count == 1 else f"tuple(results[:{count}])"
         parts.append(
-            CALLING_KERNELS.format(arguments=", ".join(compiled.arguments), result=result)
+            form_text.CALLING_KERNELS.format(
+                arguments=", ".join(form.compiled.arguments), result=result
+            )
         )
-    parts += [FORWARD_REPLAYED, REPLAY] if replayed else [FORWARD]
+    elif drawn:
+        parts.append(form_text.CALLING_DRAWING_MODEL.format(drawn=drawn))
+    else:
+        parts.append(form_text.CALLING_MODEL)
+    parts.append(form_text.CHANNELS_LAST if form.channels_last else form_text.AS_IT_LIES)
+    if form.replayed:
+        parts += [form_text.FORWARD_REPLAYED, form_text.REPLAY]
+    else:
+        parts.append(form_text.FORWARD)
     if drawn:
-        parts.append(GIVEN_DRAWS)
+        parts.append(form_text.GIVEN_DRAWS)
     return "".join(parts)
-
-
-# Before the generated code: it compiles its kernels in this process, in a folder of its own.
-COMPILER_SETTINGS = '''
-import os as _os
-import tempfile as _tempfile
-
-_os.environ["TORCHINDUCTOR_CACHE_DIR"] = _tempfile.mkdtemp()
-import torch._inductor.config
-
-torch._inductor.config.compile_threads = 1
-
-'''
-
-MODULE_HEAD = '''
-import torch
-from torch.utils import _pytree
-
-
-def tensors_of(arguments):
-    return [x for x in _pytree.tree_flatten(arguments)[0] if isinstance(x, torch.Tensor)]
-
-
-def same_bytes(a, b):
-    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
-
-
-class ModelNew(Model):
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        self.places, self.graphs = [], {}
-        for module in self.modules():
-            if isinstance(module, torch.nn.RNNBase):  # it would copy its weights, once
-                module.flatten_parameters = lambda: None
-        for kind in ("_parameters", "_buffers"):
-            seen = set()
-            for module in self.modules():
-                held = getattr(module, kind)
-                for name, tensor in held.items():
-                    if tensor is not None and id(tensor) not in seen:
-                        seen.add(id(tensor))
-                        self.places.append((held, name))
-'''
-
-# Attributes that forward() replaces are the same before every call.
-RESTORING = '''        self.replaced = [
-            (module, name, getattr(module, name))
-            for module in self.modules()
-            for name in {names}
-            if hasattr(module, name)
-        ]
-
-    def restore(self):
-        for module, name, value in self.replaced:
-            setattr(module, name, value)
-'''
-
-CALLING_MODEL = '''
-    def compute(self, arguments):
-        return super().forward(*arguments)
-'''
-
-DRAWING_MODEL = '''
-    def compute(self, arguments):
-        with GivenDraws(arguments[-{drawn}:]):
-            return super().forward(*arguments[:-{drawn}])
-'''
-
-# Behind ModelNew. Dropout as draws.py records it: by its noise.
-GIVEN_DRAWS = '''
-
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class GivenDraws(TorchDispatchMode):
-    """Where the model draws random numbers, it gets those that were handed in, in their order."""
-
-    def __init__(self, numbers):
-        super().__init__()
-        self.left = list(numbers)
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = func._schema.name.removeprefix("aten::")
-        if name in ("rand", "randn", "rand_like", "randn_like"):
-            return self.left.pop(0).clone()
-        if name in ("uniform_", "normal_", "bernoulli_"):
-            return args[0].copy_(self.left.pop(0))
-        if name == "native_dropout":
-            x, rate, train = args
-            if not train or rate in (0, 1):
-                return (x * (1 - rate if train else 1)), torch.ones_like(x, dtype=torch.bool)
-            noise = self.left.pop(0)
-            return x * (noise / (1 - rate)), noise
-        return func(*args, **kwargs)
-'''
-
-CALLING_KERNELS = '''
-    def compute(self, arguments):
-        given = tensors_of(arguments)
-        state = [held[name] for held, name in self.places]
-        results = call([{arguments}])
-        return {result}
-'''
-
-FORWARD = '''
-    def forward(self, *arguments):
-        self.restore()
-        return self.compute(arguments)
-'''
-
-FORWARD_REPLAYED = '''
-    def forward(self, *arguments):
-        given = tensors_of(arguments)
-        if not given or not given[0].is_cuda or torch.cuda.is_current_stream_capturing():
-            self.restore()
-            return self.compute(arguments)
-        return self.replay(arguments, given)
-'''
-
-REPLAY = '''
-    def replay(self, arguments, given):
-        """The same by a captured graph, on copies of the arguments."""
-        key = tuple((t.shape, t.stride(), t.dtype) for t in given)
-        key += tuple(held[name].data_ptr() for held, name in self.places)
-        if key not in self.graphs:
-            self.graphs[key] = self.capture(arguments)
-        graph, own, results = self.graphs[key]
-        for mine, tensor in zip(own, given):
-            mine.copy_(tensor)
-        graph.replay()
-        return _pytree.tree_map(torch.clone, results)
-
-    def capture(self, arguments):
-        leaves, tree = _pytree.tree_flatten(arguments)
-        leaves = [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves]
-        own = _pytree.tree_unflatten(leaves, tree)
-        before = [(t, t.clone()) for t in self.buffers()]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self.restore()
-            self.compute(own)  # what happens at first calls only must not be captured
-            for tensor, value in before:
-                if not same_bytes(tensor, value):
-                    tensor.copy_(value)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        self.restore()
-        with torch.cuda.graph(graph):
-            results = self.compute(own)
-        return graph, tensors_of(own), results
-'''

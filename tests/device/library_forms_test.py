@@ -84,6 +84,27 @@ def get_init_inputs():
     return []
 """
 
+CONVOLVING = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flat = torch.nn.Conv2d(3, 4, 3, groups=1)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.deep = torch.nn.ConvTranspose3d(4, 2, 2, stride=2)
+
+    def forward(self, x):
+        y = torch.relu(self.norm(self.flat(x)))
+        return self.deep(y[:, :, None]), y
+
+def get_inputs():
+    return [torch.rand(2, 3, 6, 7)]
+
+def get_init_inputs():
+    return []
+"""
+
 DRAWING = """
 import torch
 
@@ -144,6 +165,7 @@ class LibraryForms(unittest.TestCase):
             self.assertEqual(len(got), len(want))
             for a, b in zip(got, want, strict=True):
                 self.assertIs(type(a), torch.Tensor)
+                self.assertEqual(a.stride(), b.stride())
                 torch.testing.assert_close(a, b)
             for tensor, value in zip(tensors, kept, strict=True):
                 tensor.copy_(value * 1.5 if tensor.is_floating_point() else value)
@@ -165,6 +187,13 @@ class LibraryForms(unittest.TestCase):
         problem, forms = self.forms_of(REPLACING, {"hidden"})
         self.assertEqual([form["name"] for form in forms], ["eager"])  # it has an unknown argument
         self.check(problem, forms[0])
+
+    def test_convolutions_have_their_channels_last_in_between(self) -> None:
+        problem, forms = self.forms_of(CONVOLVING)
+        self.assertEqual(
+            [form["name"] for form in forms], ["torch.compile", "eager, channels last"]
+        )
+        self.check(problem, forms[1])
 
     def test_what_forward_draws_is_handed_in(self) -> None:
         problem, _ = self.forms_of(DRAWING)
