@@ -366,7 +366,7 @@ TEST_F(ModuleJudging, SeesResultsThatAreKeptByContents) {
 
 // Which calls are to come stands in the runner's frame; results that are overwritten need no work.
 TEST_F(ModuleJudging, SeesCallsThatAreLeftOut) {
-  const std::string slow = "for _ in range(12): y = 3 * x + self.w\n";
+  const std::string slow = "for _ in range(5): y = 3 * x + self.w\n";
   const Evaluation skipping = judge(
       "import sys\nimport torch\n\nseen = {'batch': None, 'nothing': torch.zeros(40, 500)}\n\n\n" +
       module_with("        frame = sys._getframe()\n"
