@@ -275,6 +275,22 @@ KE_DEVICE ke_extreme<T> ke_argmin(ke_extreme<T> a, ke_extreme<T> b) {
   return wins || ke_is_before(b, a) ? b : a;
 }
 
+/* A sum of many terms, with what rounding took from it: nothing vanishes beside a large term. */
+template <typename T>
+struct ke_sum {
+  T total, lost;
+};
+template <typename T>
+KE_DEVICE ke_sum<T> ke_add(ke_sum<T> sum, T term) {
+  const T total = sum.total + term, taken = total - sum.total;
+  return {total, sum.lost + ((sum.total - (total - taken)) + (term - taken))};
+}
+template <typename T>
+KE_DEVICE T ke_value(ke_sum<T> sum) {
+  const T value = sum.total + sum.lost;
+  return value == value ? value : sum.total; /* what an infinity takes is not a number */
+}
+
 template <typename T>
 KE_DEVICE T ke_shuffle(T value, int mask) {
   if (sizeof(T) < 4) {

@@ -38,6 +38,16 @@ void expect_conformance(const TargetInfo& info, const std::vector<ConformanceCas
 void expect_conformance(const Target& target, const std::vector<ConformanceCase>& cases,
                         const MachineProfile& machine);
 
+// Fills the first input, float32 rows of `length`, with terms each of which vanishes beside the one
+// large term of its row, though together they do not. That one is elsewhere in every row, first in
+// the first one. Demands what no accumulator reaches that goes on for long after it.
+void plant_large_terms(ConformanceCase& one, int64_t length);
+
+// Fills the first input, float32 rows of `length`, with terms each of which vanishes beside the one
+// large term of its row, though together they do not. That one is elsewhere in every row, first in
+// the first one. Demands what no accumulator reaches that goes on for long after it.
+void plant_large_terms(ConformanceCase& one, int64_t length);
+
 // Compares what a kernel computed with the interpreter; fails the current test where it differs.
 void expect_result(const ConformanceCase& one, const std::vector<ir::TensorBytes>& actual);
 

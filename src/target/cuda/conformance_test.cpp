@@ -175,6 +175,31 @@ outputs %1
   expect_emulated(cases);
 }
 
+// Squares of a row with one outlier: whichever thread meets it, what follows must still count.
+TEST(CudaEmulation, AddsUpWhatVanishesBesideALargeTerm) {
+  std::vector<ConformanceCase> cases =
+      scheduled("sum of small terms and a large one", R"(tensor %0 x: float32[8, 16384] input
+tensor %1 s: float32[8] intermediate
+tensor %2 y: float32[8] output
+inputs %0
+stage %1[i=8] = sum[j=16384] in float32: load %0[i0, i1]  # sum
+stage %2[i=8] = map: mul(load %1[i0], 2.0:float32)  # mul
+outputs %2
+)",
+                kRowSchedules);
+  append(cases, scheduled("kept in registers", R"(tensor %0 x: float32[8, 16384] input
+tensor %1 m: float32[8] intermediate
+tensor %2 s: float32[8] output
+inputs %0
+stage %1[i=8] = minimum[j=16384] in float32: load %0[i0, i1]  # min
+stage %2[i=8] = sum[j=16384] in float32: maximum(load %0[i0, i1], load %1[i0])  # sum
+outputs %2
+)",
+                          kRowSchedules));
+  for (ConformanceCase& one : cases) target::plant_large_terms(one, 16384);
+  expect_emulated(cases);
+}
+
 std::string product(int batch, int m, int n, int k, std::string_view left, std::string_view right) {
   return fmt::format(R"(tensor %0 x: float32[{0}, {1}, {3}]{4} input
 tensor %1 w: float32[{0}, {2}, {3}]{5} input

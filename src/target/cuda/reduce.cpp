@@ -127,6 +127,18 @@ std::string joined(const FusedStage& stage, const std::string& a, const std::str
   return fmt::format("ke_{}({}, {})", enum_name(stage.reduce), a, b);
 }
 
+Accumulator accumulator_for(const FusedStage& stage, const std::string& name, int64_t count) {
+  const std::string type = accumulator_type(stage);
+  const bool sum = stage.reduce == ReduceOp::sum && is_floating(accumulator_dtype(stage));
+  if (!sum || count <= kRun) return {name, type, identity_of(stage)};
+  return {name + "Sum", fmt::format("ke_sum<{}>", type), "{}", true};
+}
+
+std::string added(const FusedStage& stage, const Accumulator& to, const std::string& term) {
+  if (!to.keeps_lost) return joined(stage, to.name, term);
+  return fmt::format("ke_add<{}>({}, {})", accumulator_type(stage), to.name, term);
+}
+
 // --- Layout -------------------------------------------------------------------------------------
 
 namespace {

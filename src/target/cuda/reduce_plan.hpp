@@ -78,6 +78,19 @@ std::string identity_of(const ir::FusedStage& stage);
 // The expression that joins two accumulators.
 std::string joined(const ir::FusedStage& stage, const std::string& a, const std::string& b);
 
+// Terms that a thread adds up one after the other. More are a ke_sum: a term beside which others
+// are small (the square of one outlier in a row) would swallow all that follow it.
+inline constexpr int64_t kRun = 16;
+
+// What a thread adds to: the accumulator itself, or a ke_sum that becomes it.
+struct Accumulator {
+  std::string name, type, identity;
+  bool keeps_lost = false;
+};
+// `name` is what it is or becomes.
+Accumulator accumulator_for(const ir::FusedStage& stage, const std::string& name, int64_t count);
+std::string added(const ir::FusedStage& stage, const Accumulator& to, const std::string& term);
+
 Result<KernelCode> print_reduce_kernel(PrintContext& context, const ReducePlan& plan);
 
 }  // namespace ke::cuda

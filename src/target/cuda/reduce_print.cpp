@@ -18,7 +18,6 @@ using ir::FusedKernel;
 using ir::FusedStage;
 using target::CodeWriter;
 
-constexpr int64_t kChunk = 256;  // terms a thread adds up before they join its total
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kPlace = 16;  // bytes of any accumulator
 
@@ -277,16 +276,13 @@ class ReducePrinter {
     const StageKind kind = kind_of(kernel_.stages[s]);
     if (kind == StageKind::map) return;
     if (kind == StageKind::row_value) return print_row_value(s, store);
-    const FusedStage& stage = kernel_.stages[s];
-    const std::string accumulator = accumulator_of(s);
-    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
+    const Accumulator accumulator = open_accumulator(s, plan_.split / plan_.members);
     out_.open(fmt::format("for (int otherPart = memberIndex; otherPart < {}; otherPart += {})",
                           plan_.split, plan_.members));
-    out_.line(fmt::format(
-        "{0} = {1};", accumulator,
-        joined(stage, accumulator,
-               fmt::format("{}[rowIndex * {} + otherPart]", partial_of(s), plan_.split))));
+    print_addition(s, accumulator,
+                   fmt::format("{}[rowIndex * {} + otherPart]", partial_of(s), plan_.split));
     out_.close();
+    close_accumulator(s, accumulator);
     print_join(s);
     keep_result(s, store);
   }
@@ -446,43 +442,52 @@ class ReducePrinter {
     out_.close();
   }
 
+  // What this thread adds `count` values to, at most.
+  Accumulator open_accumulator(size_t s, int64_t count) {
+    const FusedStage& stage = kernel_.stages[s];
+    const Accumulator accumulator = accumulator_for(stage, accumulator_of(s), count);
+    out_.line(fmt::format("{} {} = {};", accumulator.type, accumulator.name, accumulator.identity));
+    return accumulator;
+  }
+
+  void close_accumulator(size_t s, const Accumulator& accumulator) {
+    if (!accumulator.keeps_lost) return;
+    out_.line(fmt::format("{} {} = ke_value({});", accumulator_type(kernel_.stages[s]),
+                          accumulator_of(s), accumulator.name));
+  }
+
+  void print_addition(size_t s, const Accumulator& to, const std::string& term) {
+    out_.line(fmt::format("{} = {};", to.name, added(kernel_.stages[s], to, term)));
+  }
+
   // Every term of this thread into its accumulator.
   void print_terms(size_t s) {
-    const FusedStage& stage = kernel_.stages[s];
     const Bounds bounds = bounds_of(s);
-    const std::string_view type = count_type(groups_of(s));
-    const std::string accumulator = accumulator_of(s);
-    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), accumulator, identity_of(stage)));
-    const bool adds = stage.reduce == ir::ReduceOp::sum || stage.reduce == ir::ReduceOp::product;
-    const bool chunked = adds && kept_of(s).empty() && is_floating(accumulator_dtype(stage)) &&
-                         bounds.count * plan_.width[s] > 4 * kChunk * plan_.walkers();
+    const int64_t walkers = plan_.walkers();
+    const Accumulator accumulator =
+        open_accumulator(s, (bounds.count + walkers - 1) / walkers * plan_.width[s]);
     std::string last = bounds.last;
     if (plan_.split > 1) {
       last = fmt::format("lastGroup{}", s);
-      out_.line(fmt::format("const {} {} = {};", type, last, bounds.last));
+      out_.line(fmt::format("const {} {} = {};", count_type(groups_of(s)), last, bounds.last));
     }
-    if (!chunked) return print_term_loop(s, bounds.first, last, accumulator);
-    // Short sums first: rounding stays that of a tree.
-    const int64_t stride = plan_.walkers() * std::max<int64_t>(kChunk / plan_.width[s], 1);
-    out_.open(fmt::format("for ({0} chunkFirst = {1}; chunkFirst < {2}; chunkFirst += {3})", type,
-                          bounds.first, last, stride));
-    const std::string part = fmt::format("partialOf{}", s);
-    out_.line(fmt::format("const {0} chunkEnd = chunkFirst + {1} < {2} ? chunkFirst + {1} : {2};",
-                          type, stride, last));
-    out_.line(fmt::format("{} {} = {};", accumulator_type(stage), part, identity_of(stage)));
-    print_term_loop(s, "chunkFirst", "chunkEnd", part);
-    out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, part)));
-    out_.close();
+    print_term_loop(s, bounds.first, last, accumulator);
+    close_accumulator(s, accumulator);
   }
 
   void print_term_loop(size_t s, const std::string& first, const std::string& last,
-                       const std::string& accumulator) {
+                       const Accumulator& accumulator) {
     const FusedStage& stage = kernel_.stages[s];
+    // Neighbours of a ke_sum are added up first, which costs less than one by one.
+    const bool group = accumulator.keeps_lost && plan_.width[s] > 1;
+    const Accumulator to =
+        group ? accumulator_for(stage, fmt::format("groupOf{}", s), 1) : accumulator;
     walk(s, first, last, [&](const std::vector<LoadArray>& at_hand) {
       ElementLoop loop(context_, out_, axes_[s], plan_.lane_axis[s], plan_.width[s]);
       hold_values(s, [&](ir::TensorId id, const std::string& text) { loop.hold(id, text); });
       for (const LoadArray& array : at_hand) loop.hold(array);
       loop.prepare(stage.body);
+      if (group) out_.line(fmt::format("{} {} = {};", to.type, to.name, to.identity));
       loop.open();
       ScalarPrinter& element = loop.element();
       Value term = element.print(stage.body);
@@ -491,8 +496,9 @@ class ReducePrinter {
         term.text =
             fmt::format("{}{{{}, {}}}", accumulator_type(stage), term.text, flat_position(s));
       }
-      out_.line(fmt::format("{} = {};", accumulator, joined(stage, accumulator, term.text)));
+      print_addition(s, to, term.text);
       loop.close();
+      if (group) print_addition(s, accumulator, to.name);
     });
   }
 

@@ -12,6 +12,8 @@
 #include <iterator>
 
 #include "base/json.hpp"
+#include "base/rng.hpp"
+#include "ir/random_program.hpp"
 #include "target/triton/kernel.hpp"
 #include "target/triton/launcher.hpp"
 #include "target/triton/python.hpp"
@@ -161,6 +163,27 @@ TEST_F(Interpreted, RandomProgramsMeanWhatTheInterpreterSays) {
   }
   // Products and positions of extremes are the library's.
   expect_conformance(cases, 70);
+}
+
+// Squares of a row with one outlier: in whichever block that is, the others must still count.
+TEST_F(Interpreted, AddsUpWhatVanishesBesideALargeTerm) {
+  const auto program = ir::parse_program(R"(tensor %0 x: float32[2, 16384] input
+tensor %1 s: float32[2] output
+inputs %0
+stage %1[i=2] = sum[j=16384] in float32: load %0[i0, i1]  # sum
+outputs %1
+)");
+  ASSERT_TRUE(program) << program.error().to_string();
+  std::vector<ConformanceCase> cases;
+  for (const int64_t block : {64, 256, 16384}) {
+    ir::Plan plan = ir::fuse_greedily(*program);
+    plan.kernels[0].schedule = {{"block", block}};
+    Rng rng(1);
+    cases.push_back({fmt::format("blocks of {}", block), *program, plan,
+                     ir::random_inputs(*program, rng)});
+    target::plant_large_terms(cases.back(), 16384);
+  }
+  expect_conformance(cases, 0);
 }
 
 }  // namespace

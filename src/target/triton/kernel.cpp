@@ -30,6 +30,9 @@ constexpr int64_t kWholeRowMax = 16384;
 constexpr int64_t kInt32Max = INT32_MAX;
 constexpr int64_t kProgramsMin = 64;     // fewer leave most of a device idle
 constexpr int64_t kSerialMax = 1 << 16;  // elements of a row that one program walks then
+// Blocks that are added up one after the other. Of more, what rounding takes is kept: a term beside
+// which others are small (the square of one outlier in a row) would swallow all that follow it.
+constexpr int64_t kRun = 16;
 
 int64_t power_above(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
@@ -380,7 +383,7 @@ class KernelPrinter {
     const std::vector<Axis>& inner = kernel_.stages[begin].inner;
     const int64_t extent = target::product_of(inner);
     const bool at_once = extent <= block_;
-    std::vector<std::string> accumulators;
+    std::vector<Accumulator> accumulators;
     for (size_t s = begin; s < end; ++s) accumulators.push_back(open_accumulator(s));
     if (at_once) {
       if (!same_extents(inner_known_, inner)) {
@@ -409,8 +412,12 @@ class KernelPrinter {
     for (size_t s = begin; s < end; ++s) {
       const FusedStage& stage = kernel_.stages[s];
       if (stage.reduce == ReduceOp::none) continue;
-      finish_row(stage, collected(stage.reduce, accumulators[s - begin]),
-                 compute_dtype(stage.accumulator));
+      const Accumulator& accumulator = accumulators[s - begin];
+      const std::string block = accumulator.lost.empty()
+                                    ? accumulator.name
+                                    : fmt::format("with_lost({}, {})", accumulator.name,
+                                                  accumulator.lost);
+      finish_row(stage, collected(stage.reduce, block), compute_dtype(stage.accumulator));
     }
   }
 
@@ -423,17 +430,30 @@ class KernelPrinter {
     return type_text(compute_dtype(stage.accumulator));
   }
 
-  std::string open_accumulator(size_t s) {
+  struct Accumulator {
+    std::string name;
+    std::string lost;  // what rounding took from a long sum; empty: not kept
+  };
+
+  Accumulator open_accumulator(size_t s) {
     const FusedStage& stage = kernel_.stages[s];
     if (stage.reduce == ReduceOp::none) return {};
-    const std::string name = scalars_.fresh("sum");
+    Accumulator result{scalars_.fresh("sum"), {}};
     const bool floating = ir::is_floating(stage.accumulator) || is_logical(stage);
-    scalars_.line(fmt::format("{} = tl.full([ROWS, BLOCK], {}, {})", name,
-                              identity_of(stage.reduce, floating), accumulator_type(stage)));
-    return name;
+    const auto open = [&](const std::string& name) {
+      scalars_.line(fmt::format("{} = tl.full([ROWS, BLOCK], {}, {})", name,
+                                identity_of(stage.reduce, floating), accumulator_type(stage)));
+    };
+    open(result.name);
+    if (stage.reduce == ReduceOp::sum && floating &&
+        target::product_of(stage.inner) > kRun * block_) {
+      result.lost = scalars_.fresh("lost");
+      open(result.lost);
+    }
+    return result;
   }
 
-  void accumulate(const FusedStage& stage, const std::string& name, const std::string& value) {
+  void accumulate(const FusedStage& stage, const Accumulator& into, const std::string& value) {
     const std::string existing = scalars_.mask_of({0, 1});
     std::string text = value;
     if (is_logical(stage)) {
@@ -446,7 +466,12 @@ class KernelPrinter {
       text =
           fmt::format("tl.where({}, {}, {})", existing, text, identity_of(stage.reduce, floating));
     }
-    scalars_.line(fmt::format("{} = {}", name, combined(stage.reduce, name, text)));
+    const std::string& name = into.name;
+    if (into.lost.empty()) {
+      scalars_.line(fmt::format("{} = {}", name, combined(stage.reduce, name, text)));
+    } else {
+      scalars_.line(fmt::format("{0}, {1} = added({0}, {1}, {2})", name, into.lost, text));
+    }
   }
 
   const Program& program_;

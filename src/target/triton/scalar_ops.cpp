@@ -29,6 +29,20 @@ def product(a, b):
     return a * b
 
 
+# A sum of many blocks, with what rounding took from it: nothing vanishes beside a large term.
+@triton.jit
+def added(total, lost, term):
+    whole = total + term
+    taken = whole - total
+    return whole, lost + ((total - (whole - taken)) + (term - taken))
+
+
+@triton.jit
+def with_lost(total, lost):
+    whole = total + lost
+    return tl.where(whole == whole, whole, total)  # what an infinity takes is not a number
+
+
 @triton.jit
 def divided_down(a, b):
     divisor = tl.where(b == 0, 1, b).to(b.dtype)

@@ -124,6 +124,42 @@ outputs %1
   expect_right(cases);
 }
 
+// Squares of a row with one outlier: wherever that lies, the others must still count.
+TEST(X86Reduce, AddsUpWhatVanishesBesideALargeTerm) {
+  struct Row {
+    const char *shape, *inner, *indices;
+  };
+  const Row rows[] = {{"8192", "j=8192", "i0, i1"},
+                      {"256, 32", "j=32, k=256", "i0, i2, i1"},
+                      {"16, 512", "j=512, k=16", "i0, i2, i1"},
+                      {"6, 1365", "j=1365, k=6", "i0, i2, i1"}};
+  std::vector<ConformanceCase> cases;
+  for (const Row& row : rows) {
+    const auto program = ir::parse_program(fmt::format(R"(tensor %0 x: float32[32, {}] input
+tensor %1 s: float32[32] output
+inputs %0
+stage %1[i=32] = sum[{}] in float32: load %0[{}]  # sum
+outputs %1
+)",
+                                                       row.shape, row.inner, row.indices));
+    ASSERT_TRUE(program) << program.error().to_string();
+    for (const ir::Schedule& schedule :
+         std::initializer_list<ir::Schedule>{{{"rows_in_lanes", 1}},
+                                             {{"rows_in_lanes", 1}, {"tile", 128}},
+                                             {{"rows_in_lanes", 0}, {"unroll", 1}},
+                                             {{"rows_in_lanes", 0}, {"unroll", 8}},
+                                             {{"rows_in_lanes", 0}, {"split", 64}}}) {
+      ir::Plan plan = ir::fuse_greedily(*program);
+      plan.kernels[0].schedule = schedule;
+      Rng rng(1);
+      cases.push_back({fmt::format("{} {}", row.inner, cases.size()), *program, plan,
+                       ir::random_inputs(*program, rng)});
+      target::plant_large_terms(cases.back(), program->tensor(ir::TensorId{0}).elements() / 32);
+    }
+  }
+  expect_right(cases);
+}
+
 // Equal products minus their maximum are zero, however the compiler likes to fuse multiplications.
 TEST(X86Reduce, RoundsAProductBeforeItMeetsAValueOfTheRow) {
   std::vector<ConformanceCase> cases =

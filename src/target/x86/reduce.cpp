@@ -57,6 +57,13 @@ DType accumulator_dtype(const FusedStage& stage) {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }
 
+DType total_dtype(const FusedStage& stage, int64_t accumulators) {
+  const DType dtype = accumulator_dtype(stage);
+  const bool joins = stage.reduce == ReduceOp::sum && dtype == DType::float32 &&
+                     product_of(stage.inner) > kRun * accumulators;
+  return joins ? DType::float64 : dtype;
+}
+
 namespace {
 
 std::string extreme_of(DType dtype, bool lowest) {
@@ -133,15 +140,15 @@ std::string combined(PrintContext& context, const FusedStage& stage, int lanes,
 }
 
 std::string across_lanes(PrintContext& context, const FusedStage& stage, int lanes,
-                         const std::string& vector) {
-  const std::string type = vector_type(context, accumulator_dtype(stage), lanes);
+                         const Value& vector) {
+  const std::string type = vector_type(context, vector.dtype, lanes);
   if (is_logical(stage)) {
     const std::string_view what = is_any(stage.reduce) ? "any" : "all";
     context.helpers.insert(fmt::format("{}:{}", what, type));
-    return fmt::format("{}_of({})", what, vector);
+    return fmt::format("{}_of({})", what, vector.text);
   }
   context.helpers.insert(fmt::format("{}_lanes:{}", enum_name(stage.reduce), type));
-  return fmt::format("{}_of_lanes({})", enum_name(stage.reduce), vector);
+  return fmt::format("{}_of_lanes({})", enum_name(stage.reduce), vector.text);
 }
 
 std::string replaces(const FusedStage& stage, const std::string& v, const std::string& top,

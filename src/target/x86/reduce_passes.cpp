@@ -34,6 +34,11 @@ std::string RowPasses::result_name(size_t s) const {
   return context_.tensor(stage(s).output).name + "_acc";
 }
 
+DType RowPasses::result_dtype(size_t s) const {
+  if (is_position(stage(s).reduce)) return accumulator_dtype(stage(s));
+  return total_dtype(stage(s), plan_.unroll * lane_of(s).width);
+}
+
 std::string RowPasses::position_name(size_t s) const {
   return context_.tensor(stage(s).output).name + "_at";
 }
@@ -112,7 +117,7 @@ void RowPasses::print_term(target::CodeWriter& out, size_t s, const Lane& lane, 
   out.close(";");
 }
 
-// Several accumulators over the vectors of [block, block_end), added to `total` as a tree.
+// Several accumulators over the vectors up to `end`, added to `total` as a tree.
 void RowPasses::print_vector_loop(target::CodeWriter& out, size_t s, const Lane& lane) {
   const DType dtype = accumulator_dtype(stage(s));
   const std::string type = vector_type(context_, dtype, lane.width);
@@ -147,17 +152,36 @@ void RowPasses::print_vector_loop(target::CodeWriter& out, size_t s, const Lane&
     }
     names.resize(half);
   }
-  out.line(fmt::format("total = {};", join("total", "partial0")));
+  const Value joining =
+      cast_value(context_, {"partial0", dtype, true}, result_dtype(s), lane.width);
+  out.line(fmt::format("total = {};", join("total", joining.text)));
+}
+
+// The vectors of [first, last), in runs where the sum is long.
+void RowPasses::print_vectors(target::CodeWriter& out, size_t s, const Lane& lane) {
+  const int64_t run = kRun * plan_.unroll * lane.width;
+  const bool runs = lane.extent > run && is_floating(accumulator_dtype(stage(s))) &&
+                    stage(s).reduce == ir::ReduceOp::sum;
+  if (runs) {
+    const std::string& i = lane.variable;
+    out.line("// Short runs: a large term swallows what follows it.");
+    out.open(fmt::format("while ({} + {} <= last)", i, lane.width));
+    out.line(fmt::format("const int64_t end = {0} + {1} < last ? {0} + {1} : last;", i, run));
+  } else {
+    out.open("");
+    out.line("const int64_t end = last;");
+  }
+  print_vector_loop(out, s, lane);
+  out.close();
 }
 
 void RowPasses::print_reduction(target::CodeWriter& out, size_t s, const PassRange& range) {
   if (is_position(stage(s).reduce)) return print_positions(out, s, range);
   const Lane lane = lane_of(s);
-  const DType dtype = accumulator_dtype(stage(s));
-  const std::string scalar(target::compute_type(dtype));
+  const DType dtype = result_dtype(s);
   const std::string identity = identity_of(stage(s).reduce, dtype);
   const std::string& i = lane.variable;
-  out.line(fmt::format("{} {} = {};", scalar, result_name(s), identity));
+  out.line(fmt::format("{} {} = {};", target::compute_type(dtype), result_name(s), identity));
   out.open("");
   if (lane.width > 1) {
     const std::string start = splat_value(context_, {identity, dtype, false}, lane.width).text;
@@ -168,20 +192,8 @@ void RowPasses::print_reduction(target::CodeWriter& out, size_t s, const PassRan
   const bool rest = lane.width == 1 || lane.extent % lane.width != 0;
   if (lane.width > 1) print_term(out, s, lane, lane.width, "term");
   if (rest) print_term(out, s, lane, 1, "single");
-  const bool blocked = lane.width > 1 && lane.extent > kBlock && is_floating(dtype) &&
-                       stage(s).reduce == ir::ReduceOp::sum;
   out.line(fmt::format("int64_t {} = first;", i));
-  if (lane.width > 1) {
-    if (blocked) {
-      out.open(fmt::format("while ({} + {} <= last)", i, lane.width));
-      out.line(fmt::format("const int64_t end = {0} + {1} < last ? {0} + {1} : last;", i, kBlock));
-    } else {
-      out.open("");
-      out.line("const int64_t end = last;");
-    }
-    print_vector_loop(out, s, lane);
-    out.close();
-  }
+  if (lane.width > 1) print_vectors(out, s, lane);
   if (rest) {
     out.open(fmt::format("for (; {0} < last; ++{0})", i));
     out.line(
@@ -191,7 +203,7 @@ void RowPasses::print_reduction(target::CodeWriter& out, size_t s, const PassRan
   }
   for (int k = 0; k < opened; ++k) out.close();
   if (lane.width > 1) {
-    const std::string lanes = across_lanes(context_, stage(s), lane.width, "total");
+    const std::string lanes = across_lanes(context_, stage(s), lane.width, {"total", dtype, true});
     out.line(fmt::format("{0} = {1};", result_name(s),
                          combined(context_, stage(s), 1, result_name(s), lanes)));
   }
@@ -297,7 +309,7 @@ void RowPasses::keep_value(target::CodeWriter& out, size_t s, const Value& value
 void RowPasses::print_result(target::CodeWriter& out, size_t s, bool store) {
   const bool position = is_position(stage(s).reduce);
   const Value value{position ? position_name(s) : result_name(s),
-                    position ? DType::int64 : accumulator_dtype(stage(s)), false};
+                    position ? DType::int64 : result_dtype(s), false};
   keep_value(out, s, value, store);
 }
 

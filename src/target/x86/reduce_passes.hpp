@@ -33,6 +33,7 @@ class RowPasses {
   Result<void> print_map(target::CodeWriter& out, size_t s, const PassRange& range);
 
   std::string result_name(size_t s) const;
+  ir::DType result_dtype(size_t s) const;  // of what result_name(s) holds
   std::string position_name(size_t s) const;
   const ir::FusedStage& stage(size_t s) const { return kernel_.stages[s]; }
 
@@ -52,6 +53,7 @@ class RowPasses {
   std::string flat_position(size_t s) const;
   void print_term(target::CodeWriter& out, size_t s, const Lane& lane, int width,
                   std::string_view name);
+  void print_vectors(target::CodeWriter& out, size_t s, const Lane& lane);
   void print_vector_loop(target::CodeWriter& out, size_t s, const Lane& lane);
   void print_positions(target::CodeWriter& out, size_t s, const PassRange& range);
   void print_position_lanes(target::CodeWriter& out, size_t s, const Lane& lane);

@@ -63,21 +63,25 @@ std::optional<KeptTerm> kept_term(const ir::Program& program, const ir::FusedKer
 // printer of the reduction.
 ir::FusedKernel with_kept_term(const ir::FusedKernel& kernel, const KeptTerm& kept);
 
-// Elements of a row that go into its accumulators before those are added to the total, so that
-// rounding stays that of a tree.
-inline constexpr int64_t kBlock = 4096;
+// Terms that one accumulator of a sum takes before it joins the total. A term beside which the
+// others are small swallows what comes after it (the square of one outlier in a row, whose place
+// must not matter), and equal terms are rounded the same way each time: a short run bounds both.
+inline constexpr int64_t kRun = 16;
 
 // --- What an accumulator is and does ------------------------------------------------------------
 
 bool is_position(ir::ReduceOp op);  // argmax, argmin
 ir::DType accumulator_dtype(const ir::FusedStage& stage);
+// What accumulators join in, where `accumulators` of them share a row: float64 for sums of float32
+// that are longer than a run of each, as there is no bound on how many runs follow a large one.
+ir::DType total_dtype(const ir::FusedStage& stage, int64_t accumulators);
 std::string identity_of(ir::ReduceOp op, ir::DType dtype);
 // The combination of two accumulators, vectors when lanes > 1.
 std::string combined(PrintContext& context, const ir::FusedStage& stage, int lanes,
                      const std::string& a, const std::string& b);
 // The accumulator of a vector's lanes.
 std::string across_lanes(PrintContext& context, const ir::FusedStage& stage, int lanes,
-                         const std::string& vector);
+                         const Value& vector);
 // "v > top, or v is the first NaN": whether v replaces the extreme found so far.
 std::string replaces(const ir::FusedStage& stage, const std::string& v, const std::string& top,
                      bool vector);

@@ -18,9 +18,8 @@ using ir::DType;
 using ir::FusedKernel;
 using ir::FusedStage;
 
-// Longest run of additions to the one accumulator of a row, so that rounding stays that of a tree:
-// equal terms, rounded the same way each time, add up to an error of this many units.
-constexpr int64_t kRun = 128;
+// Sums of up to so many terms are one run, as losses have little room to add up in them.
+constexpr int64_t kShort = 128;
 
 // What an array of row values stores: 16-bit floats are kept as float.
 DType kept_dtype(DType dtype) {
@@ -141,9 +140,7 @@ class TilePrinter {
   int open_inner(const FusedStage& stage) {
     const std::vector<std::string> names = axis_variables(context_, axes_of(kernel_, stage));
     for (size_t k = 0; k < stage.inner.size(); ++k) {
-      const std::string& name = names[kernel_.rows.size() + k];
-      out_.open(
-          fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", name, stage.inner[k].extent));
+      open_loop(names[kernel_.rows.size() + k], "0", std::to_string(stage.inner[k].extent));
     }
     return static_cast<int>(stage.inner.size());
   }
@@ -189,20 +186,19 @@ class TilePrinter {
     const FusedStage& stage = kernel_.stages[s];
     if (is_position(stage.reduce)) return print_positions(s);
     const DType dtype = accumulator_dtype(stage);
+    const DType total = total_dtype(stage, kShort / kRun);
     const std::string acc = name_of(s) + "_acc";
-    const std::string identity = identity_of(stage.reduce, dtype);
-    declare_array(dtype, acc);
-    fill(acc, identity);
+    declare_array(total, acc);
+    fill(acc, identity_of(stage.reduce, total));
     const int64_t count = product_of(stage.inner);
-    const bool blocked = stage.reduce == ir::ReduceOp::sum && is_floating(dtype) && count > kRun;
-    if (blocked) {
-      print_blocked_sum(s, acc);
+    if (stage.reduce == ir::ReduceOp::sum && is_floating(dtype) && count > kShort) {
+      print_sum_in_runs(s, acc);
     } else {
       const int opened = open_inner(stage);
       print_accumulation(stage, acc, dtype);
       close(opened);
     }
-    finish_value(s, acc, dtype);
+    finish_value(s, acc, total);
   }
 
   void print_accumulation(const FusedStage& stage, const std::string& acc, DType dtype) {
@@ -215,30 +211,41 @@ class TilePrinter {
     });
   }
 
-  // Long sums are added up in blocks, the blocks then to the total: rounding stays that of a tree.
-  void print_blocked_sum(size_t s, const std::string& acc) {
+  void open_loop(const std::string& variable, const std::string& first, const std::string& last) {
+    out_.open(fmt::format("for (int64_t {0} = {1}; {0} < {2}; ++{0})", variable, first, last));
+  }
+
+  // Long sums are added up in runs, and the runs to the total.
+  void print_sum_in_runs(size_t s, const std::string& acc) {
     const FusedStage& stage = kernel_.stages[s];
-    const DType dtype = accumulator_dtype(stage);
-    const std::string block = name_of(s) + "_block";
     const std::vector<std::string> names = axis_variables(context_, axes_of(kernel_, stage));
-    const std::string& outermost = names[kernel_.rows.size()];
-    const int64_t extent = stage.inner.front().extent;
-    const int64_t rest = product_of(stage.inner) / std::max<int64_t>(1, extent);
-    const int64_t step = std::max<int64_t>(1, kRun / rest);
-    declare_array(dtype, block);
+    // Steps along one axis make a run: axes within it are walked whole, axes around it run by run.
+    size_t cut = stage.inner.size() - 1;
+    int64_t within = 1;
+    for (; cut > 0 && within * stage.inner[cut].extent <= kRun; --cut) {
+      within *= stage.inner[cut].extent;
+    }
+    const int64_t extent = stage.inner[cut].extent, longest = std::max<int64_t>(1, kRun / within);
+    const int64_t runs = (extent + longest - 1) / longest, step = (extent + runs - 1) / runs;
+    const DType dtype = accumulator_dtype(stage);
+    const std::string run = name_of(s) + "_run";
+    declare_array(dtype, run);
+    const auto variable = [&](size_t k) { return names[kernel_.rows.size() + k]; };
+    for (size_t k = 0; k < cut; ++k) {
+      open_loop(variable(k), "0", std::to_string(stage.inner[k].extent));
+    }
     out_.open(fmt::format("for (int64_t begin = 0; begin < {}; begin += {})", extent, step));
     out_.line(
         fmt::format("const int64_t end = begin + {0} < {1} ? begin + {0} : {1};", step, extent));
-    fill(block, "0");
-    out_.open(fmt::format("for (int64_t {0} = begin; {0} < end; ++{0})", outermost));
-    for (size_t k = 1; k < stage.inner.size(); ++k) {
-      out_.open(fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})",
-                            names[kernel_.rows.size() + k], stage.inner[k].extent));
+    fill(run, identity_of(stage.reduce, dtype));
+    open_loop(variable(cut), "begin", "end");
+    for (size_t k = cut + 1; k < stage.inner.size(); ++k) {
+      open_loop(variable(k), "0", std::to_string(stage.inner[k].extent));
     }
-    print_accumulation(stage, block, dtype);
-    close(static_cast<int>(stage.inner.size()));
-    out_.line(fmt::format("for (int64_t i = 0; i < kTile; ++i) {}[i] += {}[i];", acc, block));
-    out_.close();
+    print_accumulation(stage, run, dtype);
+    close(static_cast<int>(stage.inner.size() - cut));
+    out_.line(fmt::format("for (int64_t i = 0; i < kTile; ++i) {}[i] += {}[i];", acc, run));
+    close(static_cast<int>(cut) + 1);
   }
 
   // The accumulator as a value of the tensor's dtype: under its final name, stored if asked for.

@@ -127,7 +127,7 @@ class SplitPrinter {
   }
 
   std::string partials(size_t s) const {
-    const std::string_view type = target::compute_type(accumulator_dtype(kernel_.stages[s]));
+    const std::string_view type = target::compute_type(passes_.result_dtype(s));
     return fmt::format("(({}*)({}_scratch + {}))", type, kernel_.name, partial_offset_[s]);
   }
 
@@ -209,7 +209,7 @@ class SplitPrinter {
     const FusedStage& stage = kernel_.stages[s];
     const std::string name = passes_.result_name(s);
     const std::string at = partials(s) + "[row * kParts";
-    out.line(fmt::format("{} {} = {}];", target::compute_type(accumulator_dtype(stage)), name, at));
+    out.line(fmt::format("{} {} = {}];", target::compute_type(passes_.result_dtype(s)), name, at));
     if (is_position(stage.reduce)) {
       const std::string place = positions(s) + "[row * kParts";
       out.line(fmt::format("int64_t {} = {}];", passes_.position_name(s), place));

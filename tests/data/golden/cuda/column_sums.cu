@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(1024) kernel0_sum(float* __restrict
   const int j = wantedColumn < 4095 ? wantedColumn : 4094;
   const int outerIndex = (int)blockIdx.x / 32;
   const int i = outerIndex;
-  float totalOf0 = 0.0f;
+  ke_sum<float> totalOf0Sum = {};
   int firstGroup0 = memberIndex;
   for (; firstGroup0 + 56 < 512; firstGroup0 += 64) {
     alignas(16) float xEarly0[8][1];
@@ -34,9 +34,10 @@ extern "C" __global__ void __launch_bounds__(1024) kernel0_sum(float* __restrict
       const int groupIndex = firstGroup0 + turnIndex * 8;
       const int k = groupIndex;
       const float x_1 = xEarly0[turnIndex][0];
-      totalOf0 = totalOf0 + x_1;
+      totalOf0Sum = ke_add<float>(totalOf0Sum, x_1);
     }
   }
+  float totalOf0 = ke_value(totalOf0Sum);
   totalOf0 = ke_join_column<8, 128>(totalOf0, ke_shared(), [](float a, float b) { return (float)(a +
       b); });
   const float yRow2 = totalOf0;

@@ -41,17 +41,20 @@ extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(512) kern
   totalOf0 = ke_join_cluster<8>(totalOf0, ke_shared() + 64, [](float a, float b) { return
       (float)(ke_maximum(a, b)); });
   const float mRow2 = totalOf0;
-  float totalOf1 = 0.0f;
+  ke_sum<float> totalOf1Sum = {};
   #pragma unroll
   for (int turnIndex = 0; turnIndex < 24; ++turnIndex) {
     const int groupIndex = memberIndex + turnIndex * 4096;
     const int jFirst = groupIndex * 4;
+    float groupOf1 = 0.0f;
     #pragma unroll
     for (int j = jFirst; j < jFirst + 4; ++j) {
       const float exp_3 = ke_exp((xKept0[turnIndex][j - jFirst] - mRow2));
-      totalOf1 = totalOf1 + exp_3;
+      groupOf1 = groupOf1 + exp_3;
     }
+    totalOf1Sum = ke_add<float>(totalOf1Sum, groupOf1);
   }
+  float totalOf1 = ke_value(totalOf1Sum);
   totalOf1 = ke_join<512>(totalOf1, ke_shared(), [](float a, float b) { return (float)(a + b); });
   totalOf1 = ke_join_cluster<8>(totalOf1, ke_shared() + 80, [](float a, float b) { return (float)(a
       + b); });

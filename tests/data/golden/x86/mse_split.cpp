@@ -8,6 +8,7 @@
 #include "kernelevolve/kernel.h"
 
 typedef float f32x8 __attribute__((vector_size(32)));
+typedef double f64x8 __attribute__((vector_size(64)));
 
 static inline f32x8 load_f32x8(const float* p) {
   f32x8 v;
@@ -15,8 +16,8 @@ static inline f32x8 load_f32x8(const float* p) {
   return v;
 }
 
-static inline float sum_of_lanes(f32x8 v) {
-  return (float)(((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
+static inline double sum_of_lanes(f64x8 v) {
+  return (double)(((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
 }
 
 // kernel0_mse_loss: aten.mse_loss; aten.mse_loss.
@@ -44,9 +45,9 @@ static void kernel0_mse_loss_pass1([[maybe_unused]] int64_t task, void* argument
     constexpr int64_t kExtent = 524288, kChunk = 65536;
     const int64_t from = part * kChunk < kExtent ? part * kChunk : kExtent;
     const int64_t to = from + kChunk < kExtent ? from + kChunk : kExtent;
-    float s_acc = 0.0f;
+    double s_acc = 0.0;
     {
-      f32x8 total = f32x8{};
+      f64x8 total = f64x8{};
       const int64_t first = from, last = to;
       const auto term = [&]([[maybe_unused]] int64_t i_j) __attribute__((always_inline)) {
         const f32x8 x_0 = load_f32x8(x + i_j);
@@ -56,8 +57,9 @@ static void kernel0_mse_loss_pass1([[maybe_unused]] int64_t task, void* argument
         return pow_3;
       };
       int64_t i_j = first;
+      // Short runs: a large term swallows what follows it.
       while (i_j + 8 <= last) {
-        const int64_t end = i_j + 4096 < last ? i_j + 4096 : last;
+        const int64_t end = i_j + 512 < last ? i_j + 512 : last;
         f32x8 partial0 = f32x8{};
         f32x8 partial1 = f32x8{};
         f32x8 partial2 = f32x8{};
@@ -74,11 +76,11 @@ static void kernel0_mse_loss_pass1([[maybe_unused]] int64_t task, void* argument
         partial0 = partial0 + partial2;
         partial1 = partial1 + partial3;
         partial0 = partial0 + partial1;
-        total = total + partial0;
+        total = total + __builtin_convertvector(partial0, f64x8);
       }
       s_acc = s_acc + sum_of_lanes(total);
     }
-    ((float*)(kernel0_mse_loss_scratch + 0))[task] = s_acc;
+    ((double*)(kernel0_mse_loss_scratch + 0))[task] = s_acc;
   }
 }
 
@@ -90,11 +92,11 @@ static void kernel0_mse_loss_finish([[maybe_unused]] int64_t task, void* argumen
   char* __restrict const kernel0_mse_loss_scratch = arguments.kernel0_mse_loss_scratch;
   constexpr int64_t kParts = 8;
   const int64_t row = task;
-  float s_acc = ((float*)(kernel0_mse_loss_scratch + 0))[row * kParts];
+  double s_acc = ((double*)(kernel0_mse_loss_scratch + 0))[row * kParts];
   for (int64_t p = 1; p < kParts; ++p) {
-    s_acc = s_acc + ((float*)(kernel0_mse_loss_scratch + 0))[row * kParts + p];
+    s_acc = s_acc + ((double*)(kernel0_mse_loss_scratch + 0))[row * kParts + p];
   }
-  [[maybe_unused]] const float s_row = s_acc;
+  [[maybe_unused]] const float s_row = (float)s_acc;
   const float div_4 = s_row / 524288.0f;
   [[maybe_unused]] const float y_row = div_4;
   y[0] = y_row;

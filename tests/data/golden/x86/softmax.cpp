@@ -9,6 +9,7 @@
 
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
+typedef double f64x8 __attribute__((vector_size(64)));
 
 // x * 2^n for n in [-252, 254], rounded once.
 static inline f32x8 scale_of(f32x8 x, i32x8 n) {
@@ -61,8 +62,8 @@ static inline void store_f32x8(float* p, f32x8 v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-static inline float sum_of_lanes(f32x8 v) {
-  return (float)(((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
+static inline double sum_of_lanes(f64x8 v) {
+  return (double)(((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
 }
 
 // kernel0_softmax: aten._softmax.default; aten._softmax.default; aten._softmax.default.
@@ -116,9 +117,9 @@ static void kernel0_softmax([[maybe_unused]] int64_t task, void* argument) {
     }
     [[maybe_unused]] const float m_row = m_acc;
     // aten._softmax.default
-    float s_acc = 0.0f;
+    double s_acc = 0.0;
     {
-      f32x8 total = f32x8{};
+      f64x8 total = f64x8{};
       constexpr int64_t first = 0, last = 16384;
       const auto term = [&]([[maybe_unused]] int64_t j) __attribute__((always_inline)) {
         const f32x8 x_1 = load_f32x8(x + i * 16384 + j);
@@ -127,8 +128,9 @@ static void kernel0_softmax([[maybe_unused]] int64_t task, void* argument) {
         return exp_2;
       };
       int64_t j = first;
+      // Short runs: a large term swallows what follows it.
       while (j + 8 <= last) {
-        const int64_t end = j + 4096 < last ? j + 4096 : last;
+        const int64_t end = j + 512 < last ? j + 512 : last;
         f32x8 partial0 = f32x8{};
         f32x8 partial1 = f32x8{};
         f32x8 partial2 = f32x8{};
@@ -145,11 +147,11 @@ static void kernel0_softmax([[maybe_unused]] int64_t task, void* argument) {
         partial0 = partial0 + partial2;
         partial1 = partial1 + partial3;
         partial0 = partial0 + partial1;
-        total = total + partial0;
+        total = total + __builtin_convertvector(partial0, f64x8);
       }
       s_acc = s_acc + sum_of_lanes(total);
     }
-    [[maybe_unused]] const float s_row = s_acc;
+    [[maybe_unused]] const float s_row = (float)s_acc;
     // aten._softmax.default
     {
       constexpr int64_t first = 0, last = 16384;
