@@ -115,12 +115,12 @@ void place_operand(PackedOperand& operand, const TensorPlan& plan, int64_t k, co
   if (gather != nullptr) {
     divide_images(operand);
     operand.inverses_at = take(gather->images * 4);
-    operand.extents_at = take(gather->images * operand.extent_parts * 8);
+    operand.extents_at = take(gather->images * operand.extent_parts * 4);
     return;
   }
   divide_extents(operand, plan, k, device);
   operand.inverses_at = take(blocks * kTileRows * 4);
-  operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 8);
+  operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 4);
 }
 
 // How threads load what is to be gathered.
@@ -179,7 +179,7 @@ double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& d
   for (const PackedOperand& operand : plan.operands) {
     packed += static_cast<double>(operand.packed_bytes);
   }
-  const double launches = plan.exact ? 2 : 4;
+  const double launches = plan.exact ? 2 : 3;
   const double moved = packed + work.read * (plan.exact ? 1 : 2);
   const double stored = std::max(0.0, work.written / device.bandwidth * 1e9 - product / 2);
   return product + stored + 1.3 * moved / device.bandwidth * 1e9 + launches * device.launch_ns;
@@ -201,9 +201,9 @@ int64_t extents_shared_bytes(const TensorPlan& plan) {
   int64_t bytes = 0;
   for (const PackedOperand& operand : plan.operands) {
     if (operand.gather != nullptr) {
-      bytes = std::max(bytes, kPackThreads / 32 * 8);
+      bytes = std::max(bytes, kPackThreads / 32 * 4);
     } else if (operand.along_rows) {
-      bytes = std::max(bytes, 2 * operand.width * kTileRows * 8);
+      bytes = std::max(bytes, 2 * operand.width * kTileRows * 4);
     }
   }
   return bytes;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contractions on Hopper's tensor cores, as up to four launches:
+// Contractions on Hopper's tensor cores, as up to three launches:
 //
 //   extents  what magnitudes each row of both operands has (fp32 operands only);
 //   pack     computes the operands (prologues, gathers), scales their rows by powers of two, splits
 //            them into fp16 parts, and lays these out as tiles of 128 rows x 64 of k in scratch;
 //   product  one warp copies tiles to shared memory while two warpgroups multiply them: with three
 //            terms, high * high + (high * low + low * high) / 2048. The tensor core truncates when
-//            it adds, so its sums are added up outside of it every few slices of k;
-//   repair   outputs of rows that have no such parts (not finite, or too wide a range), in plain
-//            arithmetic. Mostly it finds none.
+//            it adds, so its sums are added up outside of it every few slices of k. What has no such
+//            parts (not finite, or too wide a range) is NaN in them and so in the sums it belongs
+//            to, which are computed again in plain arithmetic. Mostly there are none.
 //
-// 16-bit operands are their own only part: they need neither scales nor repairs, nor packing where
+// 16-bit operands are their own only part: they need no scales and lack no parts, nor packing where
 // they can be gathered from where they lie. Here "rows" are those of either operand: m of the left
 // one, n of the right one.
 #pragma once

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launches that multiply tiles and repair what has none. A block of the product computes 128 x
-// 128 sums: one thread copies slices of both operands to a ring in shared memory, and two
-// warpgroups of 64 rows each wait for them, multiply, and give them back. Then the sums go through
-// shared memory, a warp's rows to the same warp, so that the epilogue walks whole rows.
+// The launch that multiplies tiles. A block computes 128 x 128 sums: one thread copies slices of
+// both operands to a ring in shared memory, and two warpgroups of 64 rows each wait for them,
+// multiply, and give them back. Then the sums go through shared memory, a warp's rows to the same
+// warp, so that the epilogue (contract_tensor_finish.cpp) walks whole rows.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "target/cuda/contract_parts.hpp"
-#include "target/cuda/contract_tensor.hpp"
+#include "target/cuda/contract_tensor_finish.hpp"
 
 namespace ke::cuda {
 namespace {
@@ -17,14 +17,18 @@ namespace {
 using target::CodeWriter;
 using target::ContractShape;
 
-constexpr int64_t kProductThreads = 384, kRepairThreads = 256;
+constexpr int64_t kProductThreads = 384;
 constexpr int64_t kSumsPitch = kTileRows + 8;  // two rows' pairs of columns meet in no bank
 constexpr int64_t kTilesInGroup = 8;           // down m before the next n: they share slices in L2
 
 class TensorPrinter {
  public:
   TensorPrinter(PrintContext& context, const ContractShape& shape, const TensorPlan& plan)
-      : context_(context), shape_(shape), plan_(plan), axes_(contract_axes(context, shape)) {}
+      : context_(context),
+        shape_(shape),
+        plan_(plan),
+        axes_(contract_axes(context, shape)),
+        finish_(context, shape, plan, axes_, out_) {}
 
   Result<KernelCode> run() {
     const std::string& name = context_.kernel.name;
@@ -41,11 +45,6 @@ class TensorPrinter {
     out_.lines(print_packing(context_, shape_, plan_));
     out_.line("");
     print_product();
-    if (!plan_.exact) {
-      out_.line("");
-      print_repair();
-      launch(name + "_repair", plan_.tiles(), kRepairThreads, kRepairThreads / 32 * 4);
-    }
     code_.scratch_bytes = plan_.scratch_bytes;
     code_.functions = out_.take();
     code_.schedule = words();
@@ -100,35 +99,6 @@ class TensorPrinter {
     out_.line("const int mBegin = tileM * 128, nBegin = tileN * 128;");
     out_.line(fmt::format("const int restOfBlock = (int)blockIdx.x / {};", tiles_m * tiles_n));
     print_batch(out_, shape_, axes_, "restOfBlock");
-  }
-
-  // Where the block's rows of an operand are among all: "inverseA" points at its first inverse, or
-  // at those of all images.
-  void print_inverses() {
-    for (const PackedOperand& operand : plan_.operands) {
-      const std::string begin =
-          fmt::format("const float* const inverse{} = (const float*)(scratchRoom + INT64_C({}))",
-                      operand.name, operand.inverses_at);
-      out_.line(operand.gather != nullptr
-                    ? begin + ";"
-                    : fmt::format("{} + ((int64_t)restOfBlock * {} + {}) * 128;", begin,
-                                  operand.row_blocks, operand.name == "A" ? "tileM" : "tileN"));
-    }
-  }
-
-  // The inverse scale of a row of the block's tile.
-  std::string inverse_of(const PackedOperand& operand, const std::string& row) {
-    if (operand.gather == nullptr) return fmt::format("inverse{}[{}]", operand.name, row);
-    std::vector<AxisBinding> axes = axes_;
-    std::string& variable = axes[static_cast<size_t>(operand.row_axis)].variable;
-    variable = context_.fresh("rowAt");
-    out_.line(fmt::format("const int {} = {}Begin + {};", variable, operand.name == "A" ? "m" : "n",
-                          row));
-    ScalarPrinter printer(context_, out_, axes);
-    const std::string inverse =
-        fmt::format("inverse{}[{}]", operand.name, printer.print(operand.gather->image).text);
-    if (operand.rows % kTileRows == 0) return inverse;
-    return fmt::format("({} < {} ? {} : 1.0f)", variable, operand.rows, inverse);
   }
 
   // --- The product -------------------------------------------------------------------------------
@@ -402,117 +372,17 @@ class TensorPrinter {
     out_.line("__syncwarp();");
   }
 
-  // Whether everything written is contiguous along n, four at a time.
-  bool stores_quads() const {
-    if (shape_.n % 4 != 0) return false;
-    for (const ir::FusedStage& stage : shape_.stages) {
-      if (is_written(context_, stage.output) &&
-          !is_wide(context_.tensor(stage.output), stage.store, shape_.n_axis(), 4)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // Each warp its 16 rows: a lane has four neighbouring columns, or columns 32 apart.
+  // Each warp its 16 rows.
   void print_rows() {
-    const bool quads = stores_quads();
     const std::string& m = name_of(shape_.m_axis());
-    const AxisBinding& n = axes_[static_cast<size_t>(shape_.n_axis())];
-    const std::string first = quads ? ElementLoop::first_variable(n, 4) : n.variable;
-    const auto column = [&](const char* at) {
-      return quads ? fmt::format("laneIndex * 4 + {}", at) : fmt::format("{} * 32 + laneIndex", at);
-    };
-    if (!plan_.exact) {
-      print_inverses();
-      out_.line("float columnInverses[4];");
-      out_.line("#pragma unroll");
-      out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
-      const std::string inverse = inverse_of(plan_.operands[1], column("eachOne"));
-      out_.line(fmt::format("columnInverses[eachOne] = {};", inverse));
-      out_.close();
-    }
+    finish_.print_begin();
     out_.line("#pragma unroll 2");
     out_.open("for (int rowIndex = 0; rowIndex < 16; ++rowIndex)");
     out_.line(fmt::format("const int {} = mBegin + warpIndex * 16 + rowIndex;", m));
     if (shape_.m % kTileRows != 0) out_.line(fmt::format("if ({} >= {}) break;", m, shape_.m));
     out_.line("alignas(16) float rowSums[4];");
-    if (quads) {
-      out_.line(fmt::format("ke_copy<4>(rowSums, warpSums + rowIndex * {} + laneIndex * 4);",
-                            kSumsPitch));
-    } else {
-      out_.line("#pragma unroll");
-      out_.line(
-          fmt::format("for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = "
-                      "warpSums[rowIndex * {} + eachOne * 32 + laneIndex];",
-                      kSumsPitch));
-    }
-    if (!plan_.exact) {
-      const std::string inverse = inverse_of(plan_.operands[0], "warpIndex * 16 + rowIndex");
-      out_.line(fmt::format("const float rowInverse = {};", inverse));
-      out_.line("#pragma unroll");
-      out_.line(
-          "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
-          "rowInverse * columnInverses[eachOne];");
-    }
-    if (quads) {
-      out_.line(fmt::format("const int {} = nBegin + laneIndex * 4;", first));
-      const bool edge = shape_.n % kTileRows != 0;
-      if (edge) out_.open(fmt::format("if ({} < {})", first, shape_.n));
-      print_epilogue(context_, out_, shape_, axes_,
-                     {fmt::format("rowSums[{} - {}]", n.variable, first), 4});
-      if (edge) out_.close();
-    } else {
-      print_single_columns(n.variable);
-    }
-    out_.close();
-  }
-
-  void print_single_columns(const std::string& n) {
-    out_.line("#pragma unroll");
-    out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
-    out_.line(fmt::format("const int {} = nBegin + eachOne * 32 + laneIndex;", n));
-    out_.open(fmt::format("if ({} < {})", n, shape_.n));
-    print_epilogue(context_, out_, shape_, axes_, {"rowSums[eachOne]", 1});
-    out_.close();
-    out_.close();
-  }
-
-  // --- Repair ------------------------------------------------------------------------------------
-
-  void print_repair() {
-    const std::string &m = name_of(shape_.m_axis()), &n = name_of(shape_.n_axis());
-    const std::string& k = name_of(shape_.k_axis());
-    out_.open(function_head(context_, context_.kernel.name + "_repair", kRepairThreads, true));
-    out_.line("const int threadIndex = (int)threadIdx.x;");
-    print_tile_of_block(false);
-    print_inverses();
-    out_.line("float ownInverse;");
-    out_.open("if (threadIndex < 128)");
-    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[0], "threadIndex")));
-    out_.otherwise();
-    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[1], "threadIndex - 128")));
-    out_.close();
-    out_.line(
-        "const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, "
-        "int b) { return a | b; });");
-    out_.line("if (anyWithout == 0) return;");
-    out_.open("for (int placeIndex = threadIndex; placeIndex < 16384; placeIndex += 256)");
-    out_.line("const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;");
-    out_.line(fmt::format("const int {} = mBegin + rowIndex, {} = nBegin + columnIndex;", m, n));
-    out_.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m, shape_.m, n, shape_.n));
-    const std::string left_inverse = inverse_of(plan_.operands[0], "rowIndex");
-    const std::string right_inverse = inverse_of(plan_.operands[1], "columnIndex");
-    out_.line(fmt::format("if ({} != 0 && {} != 0) continue;", left_inverse, right_inverse));
-    out_.line("float wholeSum = 0;");
-    out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", k, shape_.k));
-    ScalarPrinter element(context_, out_, axes_);
-    const Value left = element.print(shape_.a.value);
-    const Value right = element.print(shape_.b.value);
-    out_.line(fmt::format("wholeSum += {} * {};", left.text, right.text));
-    out_.close();
-    print_epilogue(context_, out_, shape_, axes_, {"wholeSum", 1});
-    out_.close();
+    finish_.print_load("rowSums", fmt::format("warpSums + rowIndex * {}", kSumsPitch));
+    finish_.print_row("warpIndex * 16 + rowIndex");
     out_.close();
   }
 
@@ -521,6 +391,7 @@ class TensorPrinter {
   const TensorPlan& plan_;
   std::vector<AxisBinding> axes_;
   CodeWriter out_;
+  TileFinish finish_;
   KernelCode code_;
 };
 
