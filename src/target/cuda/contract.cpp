@@ -153,7 +153,7 @@ std::vector<ScheduleChoice> choices_for(const Program& program, const ContractSh
                         tiled_ns(shape, kernel, work, device);
     choices.push_back({"tensor_core", {0, 1}, faster ? 1 : 0});
     if (target::chosen(kernel, choices, "tensor_core") == 1) {
-      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, terms});
+      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, terms, {}, 3});
       return choices;
     }
   }

@@ -223,6 +223,7 @@ TEST(CudaTarget, SaysWhatItsDecisionsMean) {
       EXPECT_GT(target->estimate_ns(*program, kernel, {}), 0);
       for (const ScheduleChoice& choice : target->choices(*program, kernel, {})) {
         EXPECT_NE(choice.meaning, "") << choice.name;
+        EXPECT_EQ(choice.rounds_least.has_value(), choice.name == "terms") << choice.name;
         EXPECT_TRUE(std::is_sorted(choice.values.begin(), choice.values.end())) << choice.name;
         EXPECT_TRUE(std::find(choice.values.begin(), choice.values.end(), choice.preferred) !=
                     choice.values.end())
