@@ -156,7 +156,7 @@ class PackPrinter {
     out_.line(fmt::format("const int {} = rowBlock * 128 + rowIndex;", row));
     out_.line(fmt::format("uint32_t eachMost[{}] = {{}};", operand.width));
     out_.open(fmt::format("if ({} < {})", row, operand.rows));
-    out_.line("#pragma unroll 8");
+    out_.line(fmt::format("#pragma unroll {}", operand.width == 4 ? 4 : 8));
     out_.open(fmt::format("for (int {0} = kBegin + threadIndex / {1}; {0} < kEnd; {0} += {2})",
                           depth, lanes(operand), sharers));
     out_.line(fmt::format("float eachValue[{}];", operand.width));
@@ -234,7 +234,7 @@ class PackPrinter {
         "(int64_t)tileRows * {} + threadIndex;",
         operand.extents_at, operand.extent_parts * kTileRows));
     out_.line("uint32_t rowMost = fromExtents[0];");
-    out_.line("#pragma unroll");
+    out_.line(operand.extent_parts > 16 ? "#pragma unroll 16" : "#pragma unroll");
     out_.line(fmt::format(
         "for (int partIndex = 1; partIndex < {}; ++partIndex) rowMost = ke_greater(rowMost, "
         "fromExtents[partIndex * 128]);",

@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
   const int sizeOfGroup = 8;
   const int indexInGroup = tileIndex % 128;
   const int tileM = firstOfGroup + indexInGroup % sizeOfGroup, tileN = indexInGroup / sizeOfGroup;
-  const int mBegin = tileM * 128, nBegin = tileN * 128;
   const int restOfBlock = (int)blockIdx.x / 128;
+  const int mBegin = tileM * 128, nBegin = tileN * 128;
   char* const allStages = ke_shared_tiles();
   uint64_t* const stageFull = (uint64_t*)(allStages + 196608);
   uint64_t* const stageEmpty = stageFull + 3, *const allDone = stageFull + 6;
