@@ -85,6 +85,43 @@ TEST_F(Synth, LaterDraftsHaveAnotherStructure) {
   }
 }
 
+// Whether a contraction may round its operands is the judge's to say.
+TEST_F(Synth, DraftsAfterAWrongOutputRoundLeast) {
+  fixture_.target.rounds = true;
+  const auto terms_of = [&](const Proposal& draft) {
+    for (const ir::KernelPlan& kernel : plan_of(draft).kernels) {
+      const auto found = kernel.schedule.find("terms");
+      if (found != kernel.schedule.end()) return found->second;
+    }
+    return int64_t{0};
+  };
+  const Proposal first = *propose(NodeKind::draft, {}, 1);
+  EXPECT_EQ(terms_of(first), 1);
+  fixture_.judge(first.source, Verdict::wrong_output);
+  for (int later = 0; later < 4; ++later) {
+    const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);
+    ASSERT_TRUE(draft);
+    EXPECT_NE(terms_of(*draft), 1) << draft->note;
+    if (later == 0) {
+      EXPECT_EQ(terms_of(*draft), 3) << draft->note;
+      ir::Plan expected = plan_of(first), second = plan_of(*draft);
+      for (ir::KernelPlan& kernel : expected.kernels) kernel.schedule.erase("terms");
+      for (ir::KernelPlan& kernel : second.kernels) kernel.schedule.erase("terms");
+      EXPECT_EQ(ir::print(second), ir::print(expected)) << "the same plan otherwise";
+    }
+    fixture_.judge(draft->source, Verdict::wrong_output);
+  }
+}
+
+TEST_F(Synth, DraftsBeforeAVerdictTryBothRoundingsAndAfterAnAcceptedOneDoNot) {
+  fixture_.target.rounds = true;
+  const Proposal first = *propose(NodeKind::draft, {}, 1);
+  fixture_.know(first.source);
+  EXPECT_NE(propose(NodeKind::draft, {}, 1)->note.find("rounding least"), std::string::npos);
+  fixture_.judge(first.source, Verdict::accepted);
+  EXPECT_EQ(propose(NodeKind::draft, {}, 1)->note.find("rounding least"), std::string::npos);
+}
+
 TEST_F(Synth, DraftsAvoidWhatTheTargetCannotPrint) {
   fixture_.target.refuses_contractions = true;
   const std::optional<Proposal> draft = propose(NodeKind::draft, {}, 1);

@@ -16,13 +16,18 @@ namespace ke::testing_support {
 class FakeTarget final : public Target {
  public:
   bool refuses_contractions = false;
+  bool rounds = false;  // contractions have a decision on it, and rather round more
 
   std::vector<ScheduleChoice> choices(const ir::Program&, const ir::FusedKernel& kernel,
                                       const MachineProfile&) const override {
     if (kernel.skeleton == ir::Skeleton::map) {
       return {{"unroll", {1, 2, 4}, 2}, {"width", {8, 16}, 8}};
     }
-    return {{"block", {16, 32, 64, 128}, 32}, {"split", {1, 2}, 1}};
+    std::vector<ScheduleChoice> all = {{"block", {16, 32, 64, 128}, 32}, {"split", {1, 2}, 1}};
+    if (rounds && kernel.skeleton == ir::Skeleton::contract) {
+      all.push_back({"terms", {1, 3}, 1, {}, 3});
+    }
+    return all;
   }
   double estimate_ns(const ir::Program&, const ir::FusedKernel& kernel,
                      const MachineProfile&) const override {
@@ -70,6 +75,7 @@ class ContextFixture {
                             .kind = kind,
                             .parents = {},
                             .graph = graph_,
+                            .run = run_,
                             .is_known = [this](std::string_view source) {
                               return known_.contains(normalised_digest(source));
                             }};
@@ -81,6 +87,18 @@ class ContextFixture {
     return context;
   }
   void know(std::string_view source) { known_.insert(normalised_digest(source)); }
+  // Makes it a node of the run that contexts are of, with this verdict.
+  void judge(std::string_view source, Verdict verdict) {
+    know(source);
+    ExperienceGraph graph(*store_);
+    if (run_ == RunId{}) {
+      const ProblemId problem = graph.add_problem({.name = "p", .path = "/p.py"}).value();
+      run_ = graph.add_run({.scope = {problem, "fake", "fake 1"}, .config = "{}"}).value();
+    }
+    NodeRow row{.run = run_, .step = ++steps_, .proposer = "synth", .source = std::string(source)};
+    const NodeId node = graph.add_node(std::move(row)).value();
+    graph.add_evaluation(node, {.verdict = verdict}, "screen").value();
+  }
 
   FakeTarget target;
   std::vector<ir::Program> programs;
@@ -90,6 +108,8 @@ class ContextFixture {
   MachineProfile machine_;
   std::unique_ptr<Store> store_;
   GraphReader graph_;
+  RunId run_;
+  int64_t steps_ = 0;
   std::set<Digest> known_;
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct ScheduleChoice {
   std::vector<int64_t> values;  // legal, ascending
   int64_t preferred = 0;        // the cost model's pick, one of values
   std::string_view meaning = {};  // a few words for readers; static, may be empty
+  // Where values differ in what is computed, not only in how fast: the one nearest to the truth.
+  std::optional<int64_t> rounds_least = {};
 };
 
 // Whether it can be the name of a library as after -l: no path and no file.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/source.hpp"
 #include "propose/synth/genome.hpp"
 
 namespace ke::synth {
@@ -39,14 +40,56 @@ std::optional<CaseGenome> base_of(const ProposalContext& context, const ir::Prog
   return other ? other : base;
 }
 
+// The plan with the values that round least, of decisions where that differs.
+std::optional<CaseGenome> rounding_least(const ProposalContext& context, const ir::Program& program,
+                                         CaseGenome genome) {
+  bool changed = false;
+  for (size_t k = 0; k < genome.choices.size(); ++k) {
+    for (const ScheduleChoice& choice : genome.choices[k]) {
+      if (!choice.rounds_least) continue;
+      int64_t& held = genome.plan.kernels[k].schedule[choice.name];
+      changed = changed || held != *choice.rounds_least;
+      held = *choice.rounds_least;
+    }
+  }
+  if (!changed) return genome;
+  return complete(context, program, std::move(genome.plan));
+}
+
+Genome rounding_least(const ProposalContext& context, const Genome& genome) {
+  Genome least = genome;
+  for (size_t i = 0; i < least.cases.size(); ++i) {
+    auto one = rounding_least(context, context.programs[i], genome.cases[i]);
+    if (one) least.cases[i] = std::move(*one);
+  }
+  return least;
+}
+
+// What this run's judge said of the genome's source; nothing while it has not.
+Result<std::optional<Verdict>> verdict_of(const ProposalContext& context, const Genome& genome) {
+  const Result<std::string> source = print(context, genome);
+  if (!source) return std::optional<Verdict>();
+  const Digest digest = normalised_digest(*source);
+  for (const NodeRow& row : TRY(context.graph.nodes(context.run, /*with_source=*/false))) {
+    if (row.normalised_digest != digest) continue;
+    const std::optional<NodeEvaluation> found = TRY(context.graph.verdict_of(row.id));
+    if (found) return std::optional<Verdict>(found->evaluation.verdict);
+  }
+  return std::optional<Verdict>();
+}
+
 // Legal plans one fusion move away from `base`, best estimate first.
-std::vector<Genome> other_structures(const ProposalContext& context, const Genome& base) {
+std::vector<Genome> other_structures(const ProposalContext& context, const Genome& base,
+                                     bool round_least) {
   std::vector<Genome> genomes;
   for (const size_t i : cases_to_vary(context)) {
     const ir::Program& program = context.programs[i];
     const CaseGenome& of_case = base.cases[i];
     for (ir::Plan& neighbour : ir::fusion_neighbours(program, of_case.plan)) {
       std::optional<CaseGenome> genome = complete(context, program, std::move(neighbour));
+      if (genome && round_least) {
+        genome = rounding_least(context, program, std::move(*genome));
+      }
       if (genome && genome->estimate_ns() < kHopeless * of_case.estimate_ns()) {
         genomes.push_back(base.with(i, std::move(*genome)));
       }
@@ -85,8 +128,8 @@ Result<std::optional<Proposal>> first_new(const ProposalContext& context,
                                           const std::vector<Genome>& genomes,
                                           std::string_view what) {
   for (const Genome& genome : genomes) {
-    std::optional<Proposal> proposal = TRY(
-        print_new(context, genome, {}, fmt::format("draft: {}, {}", what, shape_of(genome))));
+    std::optional<Proposal> proposal =
+        TRY(print_new(context, genome, {}, fmt::format("draft: {}, {}", what, shape_of(genome))));
     if (proposal) return proposal;
   }
   return std::optional<Proposal>();
@@ -102,7 +145,17 @@ Result<std::optional<Proposal>> draft(const ProposalContext& context, Rng& rng) 
     base.cases.push_back(std::move(*genome));
   }
   if (auto found = TRY(first_new(context, {base}, "greedy fusion"))) return found;
-  const std::vector<Genome> structures = other_structures(context, base);
+  // Decisions that round more were a guess at what the judge accepts. Before it has said so, the
+  // same plan without the guess is the next best; and all further ones, once it has said no.
+  const std::optional<Verdict> verdict = TRY(verdict_of(context, base));
+  const bool round_least = verdict == Verdict::wrong_output;
+  const Genome least = rounding_least(context, base);
+  if (verdict != Verdict::accepted) {
+    auto found = TRY(first_new(context, {least}, "greedy fusion, rounding least"));
+    if (found) return found;
+  }
+  if (round_least) base = least;
+  const std::vector<Genome> structures = other_structures(context, base, round_least);
   if (auto found = TRY(first_new(context, structures, "another fusion"))) return found;
   return first_new(context, random_schedules(context, base, rng), "another schedule");
 }

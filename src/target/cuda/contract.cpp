@@ -142,6 +142,20 @@ int64_t preferred_terms(const FusedKernel& kernel) {
   return origin.ends_with("aten.convolution.default") ? 1 : 3;
 }
 
+// As many blocks as the device has room for at once, where that is faster.
+int64_t preferred_tensor_split(const Program& program, const TensorShape& tensor, int64_t terms,
+                               const KernelWork& work, const Device& device) {
+  int64_t best = 1;
+  double best_ns = 0;
+  for (const int64_t split : tensor_splits(tensor.shape, device)) {
+    const TensorPlan plan = tensor_plan(program, tensor, {terms, split}, device);
+    if (split > 1 && plan.tiles() * plan.split_k > device.multiprocessors) break;
+    const double ns = tensor_ns(plan, work, device);
+    if (split == 1 || ns < best_ns) best = split, best_ns = ns;
+  }
+  return best;
+}
+
 std::vector<ScheduleChoice> choices_for(const Program& program, const ContractShape& shape,
                                         const FusedKernel& kernel, const Device& device) {
   std::vector<ScheduleChoice> choices;
@@ -149,11 +163,14 @@ std::vector<ScheduleChoice> choices_for(const Program& program, const ContractSh
   if (can_use_tensor_cores(program, tensor, device)) {
     const KernelWork work = work_of(program, kernel);
     const int64_t terms = preferred_terms(kernel);
-    const bool faster = tensor_ns(tensor_plan(program, tensor, terms, device), work, device) <
-                        tiled_ns(shape, kernel, work, device);
+    const int64_t split = preferred_tensor_split(program, tensor, terms, work, device);
+    const TensorPlan plan = tensor_plan(program, tensor, {terms, split}, device);
+    const bool faster = tensor_ns(plan, work, device) < tiled_ns(shape, kernel, work, device);
     choices.push_back({"tensor_core", {0, 1}, faster ? 1 : 0});
     if (target::chosen(kernel, choices, "tensor_core") == 1) {
-      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, terms});
+      if (!has_exact_parts(shape)) choices.push_back({"terms", {1, 3}, terms, {}, 3});
+      std::vector<int64_t> splits = tensor_splits(tensor.shape, device);
+      if (splits.size() > 1) choices.push_back({"split_k", std::move(splits), split});
       return choices;
     }
   }
@@ -168,25 +185,29 @@ std::vector<ScheduleChoice> choices_of(const Program& program, const FusedKernel
   return shape ? choices_for(program, *shape, kernel, device) : std::vector<ScheduleChoice>();
 }
 
-// The terms on tensor cores where the schedule wants those.
-std::optional<int64_t> chosen_terms(const Program& program, const ContractShape& shape,
-                                    const FusedKernel& kernel, const Device& device) {
+// What is decided for tensor cores where the schedule wants those.
+std::optional<TensorSchedule> tensor_schedule(const Program& program, const ContractShape& shape,
+                                              const FusedKernel& kernel, const Device& device) {
   const std::vector<ScheduleChoice> choices = choices_for(program, shape, kernel, device);
   if (choices.empty() || choices.front().name != "tensor_core" ||
       target::chosen(kernel, choices, "tensor_core") == 0) {
     return std::nullopt;
   }
-  return choices.size() > 1 ? target::chosen(kernel, choices, "terms") : 1;
+  const auto value = [&](std::string_view name) {
+    const bool open = std::ranges::find(choices, name, &ScheduleChoice::name) != choices.end();
+    return open ? target::chosen(kernel, choices, name) : 1;
+  };
+  return TensorSchedule{value("terms"), value("split_k")};
 }
 
 double estimate(const Program& program, const FusedKernel& kernel, const Device& device) {
   const auto shape = target::contract_shape(program, kernel);
   const KernelWork work = work_of(program, kernel);
   if (!shape || shape->is_empty()) return kernel_ns(work, 1e6, 1, device);
-  const auto terms = chosen_terms(program, *shape, kernel, device);
-  if (!terms) return tiled_ns(*shape, kernel, work, device);
+  const auto schedule = tensor_schedule(program, *shape, kernel, device);
+  if (!schedule) return tiled_ns(*shape, kernel, work, device);
   const TensorShape tensor = tensor_shape(program, kernel, *shape);
-  return tensor_ns(tensor_plan(program, tensor, *terms, device), work, device);
+  return tensor_ns(tensor_plan(program, tensor, *schedule, device), work, device);
 }
 
 Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
@@ -196,9 +217,9 @@ Result<KernelCode> print_contract(PrintContext& context, const Device& device) {
     code.schedule = "Nothing to compute.";
     return code;
   }
-  if (const auto terms = chosen_terms(context.program, shape, context.kernel, device)) {
+  if (const auto schedule = tensor_schedule(context.program, shape, context.kernel, device)) {
     const TensorShape tensor = tensor_shape(context.program, context.kernel, shape);
-    const TensorPlan plan = tensor_plan(context.program, tensor, *terms, device);
+    const TensorPlan plan = tensor_plan(context.program, tensor, *schedule, device);
     return print_tensor_kernel(context, tensor.shape, plan);
   }
   return print_contract_kernel(context, shape, contract_schedule(shape, context.kernel, device));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sections of the launches before the product for an operand that is gathered: extents of parts of
-// every image, then its elements as 16-bit parts, channels next to each other. Where pixels are
+// Sections of the launches before the product for an operand that is gathered: magnitudes of parts
+// of every image, then its elements as 16-bit parts, channels next to each other. Where pixels are
 // neighbours in memory, a block's piece is turned in shared memory, element (channel, pixel) at
 // channel * pixels + (pixel ^ channel / 8 * 4).
 #include <fmt/format.h>
@@ -32,23 +32,23 @@ class GatherPackPrinter {
     out_.line(
         fmt::format("const int elementEnd = elementBegin + {0} < {1} ? elementBegin + {0} : {1};",
                     operand_.extent_depth, elements));
-    out_.line("ke_extent partExtent = ke_no_extent();");
+    out_.line("uint32_t partMost = 0;");
     out_.line("#pragma unroll 8");
     out_.open(
         fmt::format("for (int {0} = elementBegin + threadIndex * {1}; {0} < elementEnd; "
                     "{0} += {2})",
                     first, width, kPackThreads * width));
-    out_.line(fmt::format("ke_extent eachExtent[{}];", width));
-    print_elements(gather_.flat, axes, 1, width, "eachExtent[", "] = ke_extent_of(", ");");
+    out_.line(fmt::format("uint32_t eachMagnitude[{}];", width));
+    print_elements(gather_.flat, axes, 1, width, "eachMagnitude[", "] = ke_magnitude(", ");");
     out_.line("#pragma unroll");
     out_.line(fmt::format(
-        "for (int eachOne = 0; eachOne < {}; ++eachOne) partExtent = ke_wider(partExtent, "
-        "eachExtent[eachOne]);",
+        "for (int eachOne = 0; eachOne < {}; ++eachOne) partMost = ke_greater(partMost, "
+        "eachMagnitude[eachOne]);",
         width));
     out_.close();
-    print_join("partExtent");
+    print_join("partMost", "uint32_t", "ke_greater");
     out_.line(fmt::format(
-        "if (threadIndex == 0) ((ke_extent*)(scratchRoom + INT64_C({})))[blockRest] = partExtent;",
+        "if (threadIndex == 0) ((uint32_t*)(scratchRoom + INT64_C({})))[blockRest] = partMost;",
         operand_.extents_at));
   }
 
@@ -100,11 +100,10 @@ class GatherPackPrinter {
     return width;
   }
 
-  void print_join(const char* extent) {
+  void print_join(const char* value, const char* type, const char* join) {
     out_.line(fmt::format(
-        "{0} = ke_join<256>({0}, ke_shared(), [](ke_extent a, ke_extent b) {{ return ke_wider(a, "
-        "b); }});",
-        extent));
+        "{0} = ke_join<256>({0}, ke_shared(), []({1} a, {1} b) {{ return {2}(a, b); }});", value,
+        type, join));
   }
 
   // A statement for each neighbour: `before`, its place, `between`, it, `after`.
@@ -128,20 +127,19 @@ class GatherPackPrinter {
         {"imageAt", gather_.images}, {"pixelAt", gather_.pixels}, {"channelAt", gather_.channels}};
   }
 
-  // With one scale for so many, what is small beside the greatest keeps less: no image lacks parts
-  // for the range it has.
+  // One scale for all, since a sum adds up pieces from anywhere in the image.
   void print_scale() {
-    out_.line("ke_extent imageExtent = ke_no_extent();");
+    out_.line("ke_spread imageSpread = ke_spread_of(0);");
     out_.open(fmt::format("for (int partIndex = threadIndex; partIndex < {}; partIndex += 256)",
                           operand_.extent_parts));
     out_.line(
-        fmt::format("imageExtent = ke_wider(imageExtent, ((const ke_extent*)(scratchRoom + "
-                    "INT64_C({})))[imageAt * {} + partIndex]);",
+        fmt::format("imageSpread = ke_joined(imageSpread, ke_spread_of(((const uint32_t*)"
+                    "(scratchRoom + INT64_C({})))[imageAt * {} + partIndex]));",
                     operand_.extents_at, operand_.extent_parts));
     out_.close();
-    print_join("imageExtent");
+    print_join("imageSpread", "ke_spread", "ke_joined");
     out_.line("float imageScale, imageInverse;");
-    out_.line("ke_scale_row(imageExtent, imageScale, imageInverse, 255);");
+    out_.line("ke_scale_image(imageSpread, imageScale, imageInverse);");
     out_.line(
         fmt::format("if (channelBegin == 0 && pixelBegin == 0 && threadIndex == 0) "
                     "((float*)(scratchRoom + INT64_C({})))[imageAt] = imageInverse;",
@@ -197,10 +195,14 @@ class GatherPackPrinter {
       out_.line(fmt::format("ke_pack_bf16({}, eightOfK);", piece));
       return;
     }
+    if (plan_.exact) {
+      out_.line(fmt::format("ke_pack_exact_f16({}, eightOfK);", piece));
+      return;
+    }
     const std::string further =
         plan_.parts() == 2 ? fmt::format(", INT64_C({})", gather_.packed_elements() * 2) : "";
-    out_.line(fmt::format("ke_pack_f16<{}>({}, eightOfK, {}{});", plan_.parts(), piece,
-                          plan_.exact ? "1.0f" : "imageScale", further));
+    out_.line(
+        fmt::format("ke_pack_f16<{}>({}, eightOfK, imageScale{});", plan_.parts(), piece, further));
   }
 
   PrintContext& context_;

@@ -18,7 +18,7 @@ using target::Operand;
 using target::round_up;
 
 constexpr int64_t kScratchMax = int64_t{8} << 30;
-constexpr int64_t kExtentPartsMax = 16, kExtentDepthMax = 512;
+constexpr int64_t kExtentPartsUsual = 16, kExtentPartsMax = 64, kExtentDepthMax = 512;
 constexpr int64_t kTileAlignment = 1024;
 // Sums that wait to be stored, with a pitch that keeps banks apart (contract_tensor_print.cpp).
 constexpr int64_t kSumsBytes = kTileRows * 136 * 4;
@@ -73,8 +73,10 @@ void divide_extents(PackedOperand& operand, const TensorPlan& plan, int64_t k,
   int64_t depth = kExtentDepthMax;
   const auto blocks = [&] { return plan.batches * operand.row_blocks * ceil_div(k, depth); };
   while (depth > kTileDepth && blocks() < 2 * device.multiprocessors) depth /= 2;
-  operand.extent_depth =
-      round_up(std::max({depth, ceil_div(k, kExtentPartsMax), kTileDepth}), kTileDepth);
+  // Few rows of great length have more parts: joining them is less than idling.
+  const int64_t parts = std::clamp(device.multiprocessors / (plan.batches * operand.row_blocks),
+                                   kExtentPartsUsual, kExtentPartsMax);
+  operand.extent_depth = round_up(std::max({depth, ceil_div(k, parts), kTileDepth}), kTileDepth);
   operand.extent_parts = std::max<int64_t>(1, ceil_div(k, operand.extent_depth));
 }
 
@@ -90,7 +92,22 @@ bool can_use_tensor_cores(const ir::Program& program, const TensorShape& tensor,
   const ContractShape& shape = tensor.shape;
   if (!device.has_warpgroup_products || shape.is_empty() || shape.k == 0) return false;
   return shape.dtype == DType::float32 &&
-         tensor_plan(program, tensor, 3, device).scratch_bytes <= kScratchMax;
+         tensor_plan(program, tensor, {}, device).scratch_bytes <= kScratchMax;
+}
+
+std::vector<int64_t> tensor_splits(const ContractShape& shape, const Device& device) {
+  constexpr int64_t kPartSlicesMin = 4, kSplitMax = 64, kRounds = 4;
+  const int64_t slices = ceil_div(shape.k, kTileDepth);
+  const int64_t tiles =
+      shape.batches() * ceil_div(shape.m, kTileRows) * ceil_div(shape.n, kTileRows);
+  const int64_t most = std::min({kSplitMax, slices / kPartSlicesMin,
+                                 kRounds * device.multiprocessors / std::max<int64_t>(tiles, 1)});
+  std::vector<int64_t> splits{1};
+  for (int64_t power = 2; power <= most; power *= 2) {
+    splits.push_back(power);
+    if (power + power / 2 <= most) splits.push_back(power + power / 2);
+  }
+  return splits;
 }
 
 int64_t PackedOperand::block_channels() const {
@@ -115,12 +132,12 @@ void place_operand(PackedOperand& operand, const TensorPlan& plan, int64_t k, co
   if (gather != nullptr) {
     divide_images(operand);
     operand.inverses_at = take(gather->images * 4);
-    operand.extents_at = take(gather->images * operand.extent_parts * 8);
+    operand.extents_at = take(gather->images * operand.extent_parts * 4);
     return;
   }
   divide_extents(operand, plan, k, device);
   operand.inverses_at = take(blocks * kTileRows * 4);
-  operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 8);
+  operand.extents_at = take(blocks * operand.extent_parts * kTileRows * 4);
 }
 
 // How threads load what is to be gathered.
@@ -133,21 +150,28 @@ void choose_loads(PackedOperand& operand, const ir::Program& program) {
   while (extent % operand.width != 0) operand.width /= 2;
 }
 
+// Parts of as many slices as the tensor core's sums are added up after.
+void split_slices(TensorPlan& plan, int64_t wanted) {
+  plan.part_slices = round_up(ceil_div(plan.slices, wanted), wanted > 1 ? plan.add_every : 1);
+  plan.split_k = ceil_div(plan.slices, plan.part_slices);
+}
+
 }  // namespace
 
-TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor, int64_t terms,
-                       const Device& device) {
+TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor,
+                       const TensorSchedule& schedule, const Device& device) {
   const ContractShape& shape = tensor.shape;
   TensorPlan plan;
   plan.exact = has_exact_parts(shape);
-  plan.terms = plan.exact ? 1 : terms;
+  plan.terms = plan.exact ? 1 : schedule.terms;
   if (plan.exact) plan.part = half_type(*shape.a.value);
   plan.batches = shape.batches();
   plan.tiles_m = ceil_div(shape.m, kTileRows);
   plan.tiles_n = ceil_div(shape.n, kTileRows);
   plan.slices = ceil_div(shape.k, kTileDepth);
-  plan.stages = std::min<int64_t>(plan.terms == 3 ? 3 : 6, plan.slices);
   plan.add_every = plan.terms == 3 ? 1 : 4;
+  split_slices(plan, schedule.split_k);
+  plan.stages = std::min<int64_t>(plan.terms == 3 ? 3 : 6, plan.part_slices);
   const int64_t barriers = 8 * (2 * plan.stages + 1);
   plan.shared_bytes =
       1024 + std::max(plan.stages * plan.stage_bytes(), kSumsBytes) + round_up(barriers, 16);
@@ -164,6 +188,9 @@ TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor, in
     }
     place_operand(plan.operands[i], plan, shape.k, device, take);
   }
+  if (plan.splits()) {
+    plan.sums_at = take(plan.split_k * plan.tiles() * kTileRows * kTileRows * 4);
+  }
   return plan;
 }
 
@@ -172,17 +199,24 @@ double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& d
   // with one; what comes before and after a tile's slices, 4 us.
   constexpr double kSliceNs3 = 1130, kSliceNs1 = 540, kTileNs = 4000;
   const double slice = plan.terms == 3 ? kSliceNs3 : kSliceNs1;
-  const auto tiles = static_cast<double>(plan.tiles());
-  const double rounds = std::max(1.0, tiles / static_cast<double>(device.multiprocessors) + 0.2);
-  const double product = rounds * (kTileNs + static_cast<double>(plan.slices) * slice);
+  const auto blocks = static_cast<double>(plan.tiles() * plan.split_k);
+  const double full = blocks / static_cast<double>(device.multiprocessors);
+  const double rounds = std::max(1.0, full + (plan.splits() && full <= 1 ? 0.0 : 0.2));
   double packed = 0;
   for (const PackedOperand& operand : plan.operands) {
     packed += static_cast<double>(operand.packed_bytes);
   }
-  const double launches = plan.exact ? 2 : 4;
+  // However k is split, parts come from memory once.
+  const double product =
+      std::max(rounds * (kTileNs + static_cast<double>(plan.part_slices) * slice),
+               packed / device.read_bandwidth * 1e9);
+  const double sums =
+      plan.splits() ? blocks * 2 * kTileRows * kTileRows * 4 / device.bandwidth * 1e9 : 0;
+  const double launches = (plan.exact ? 2 : 3) + (plan.splits() ? 1 : 0);
   const double moved = packed + work.read * (plan.exact ? 1 : 2);
   const double stored = std::max(0.0, work.written / device.bandwidth * 1e9 - product / 2);
-  return product + stored + 1.3 * moved / device.bandwidth * 1e9 + launches * device.launch_ns;
+  return product + sums + stored + 1.3 * moved / device.bandwidth * 1e9 +
+         launches * device.launch_ns;
 }
 
 int64_t extents_blocks(const TensorPlan& plan, const PackedOperand& operand) {
@@ -201,9 +235,9 @@ int64_t extents_shared_bytes(const TensorPlan& plan) {
   int64_t bytes = 0;
   for (const PackedOperand& operand : plan.operands) {
     if (operand.gather != nullptr) {
-      bytes = std::max(bytes, kPackThreads / 32 * 8);
+      bytes = std::max(bytes, kPackThreads / 32 * 4);
     } else if (operand.along_rows) {
-      bytes = std::max(bytes, 2 * operand.width * kTileRows * 8);
+      bytes = std::max(bytes, 2 * operand.width * kTileRows * 4);
     }
   }
   return bytes;

@@ -7,11 +7,13 @@
 //            them into fp16 parts, and lays these out as tiles of 128 rows x 64 of k in scratch;
 //   product  one warp copies tiles to shared memory while two warpgroups multiply them: with three
 //            terms, high * high + (high * low + low * high) / 2048. The tensor core truncates when
-//            it adds, so its sums are added up outside of it every few slices of k;
-//   repair   outputs of rows that have no such parts (not finite, or too wide a range), in plain
-//            arithmetic. Mostly it finds none.
+//            it adds, so its sums are added up outside of it every few slices of k. What has no
+//            such parts (not finite, or too wide a range) is NaN in them and so in the sums it
+//            belongs to, which are computed again in plain arithmetic. Mostly there are none;
+//   combine  where k is split over blocks of the product: adds up their sums, always in the same
+//            order, and does what the product would have done with them.
 //
-// 16-bit operands are their own only part: they need neither scales nor repairs, nor packing where
+// 16-bit operands are their own only part: they need no scales and lack no parts, nor packing where
 // they can be gathered from where they lie. Here "rows" are those of either operand: m of the left
 // one, n of the right one.
 #pragma once
@@ -51,14 +53,18 @@ struct TensorPlan {
   bool exact = false;  // 16-bit operands
   ir::DType part = ir::DType::float16;
   int64_t batches = 1, tiles_m = 1, tiles_n = 1, slices = 1;
-  int64_t stages = 1;        // slices of both operands in shared memory
-  int64_t add_every = 1;     // slices, after which the tensor core's sums are added up
+  int64_t stages = 1;     // slices of both operands in shared memory
+  int64_t add_every = 1;  // slices, after which the tensor core's sums are added up
+  int64_t split_k = 1;    // parts of k, of so many slices each, that are summed apart
+  int64_t part_slices = 1;
+  int64_t sums_at = 0;       // of the parts, in scratch
   int64_t shared_bytes = 0;  // of the product
   int64_t scratch_bytes = 0;
   std::array<PackedOperand, 2> operands;
 
   int64_t parts() const { return terms == 3 ? 2 : 1; }
   int64_t tiles() const { return batches * tiles_m * tiles_n; }
+  bool splits() const { return split_k > 1; }
   int64_t stage_bytes() const { return 2 * parts() * kTileBytes; }
   bool gathers() const { return operands[0].gather != nullptr || operands[1].gather != nullptr; }
   bool packs() const { return operands[0].is_packed() || operands[1].is_packed(); }
@@ -72,9 +78,17 @@ bool can_use_tensor_cores(const ir::Program& program, const TensorShape& tensor,
 // Whether both operands are of one 16-bit type, and so need no parts.
 bool has_exact_parts(const target::ContractShape& shape);
 
-// Points into the shape.
-TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor, int64_t terms,
-                       const Device& device);
+// What a schedule decides of it.
+struct TensorSchedule {
+  int64_t terms = 3;
+  int64_t split_k = 1;
+};
+// Points into the shape. Parts of k that would be empty are left out.
+TensorPlan tensor_plan(const ir::Program& program, const TensorShape& tensor,
+                       const TensorSchedule& schedule, const Device& device);
+// How often k may be split, ascending from 1: as long as blocks have some slices each, and there
+// are not many more of them than the device has room for.
+std::vector<int64_t> tensor_splits(const target::ContractShape& shape, const Device& device);
 double tensor_ns(const TensorPlan& plan, const KernelWork& work, const Device& device);
 
 Result<KernelCode> print_tensor_kernel(PrintContext& context, const target::ContractShape& shape,

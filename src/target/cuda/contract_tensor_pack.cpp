@@ -105,7 +105,7 @@ class PackPrinter {
     out_.line(fmt::format("const int kEnd = kBegin + {0} < {1} ? kBegin + {0} : {1};",
                           operand.extent_depth, shape_.k));
     out_.line(
-        fmt::format("ke_extent* const toExtents = (ke_extent*)(scratchRoom + INT64_C({})) + "
+        fmt::format("uint32_t* const toExtents = (uint32_t*)(scratchRoom + INT64_C({})) + "
                     "((int64_t)tileRows * {} + partOfK) * 128;",
                     operand.extents_at, operand.extent_parts));
     if (operand.along_rows) {
@@ -121,71 +121,67 @@ class PackPrinter {
     const std::string& row = axis(operand.row_axis).variable;
     out_.open("for (int rowIndex = threadIndex / 32; rowIndex < 128; rowIndex += 8)");
     out_.line(fmt::format("const int {} = rowBlock * 128 + rowIndex;", row));
-    out_.line("ke_extent rowExtent = ke_no_extent();");
+    out_.line("uint32_t rowMost = 0;");
     out_.open(fmt::format("if ({} < {})", row, operand.rows));
     out_.line("#pragma unroll 4");
     out_.open(fmt::format("for (int {0} = kBegin + threadIndex % 32 * {1}; {0} < kEnd; {0} += {2})",
                           depth, operand.width, 32 * operand.width));
-    out_.line(fmt::format("ke_extent eachExtent[{}];", operand.width));
-    print_group(operand, "eachExtent[", "] = ke_extent_of(", ");");
-    print_widening("rowExtent", operand.width);
+    out_.line(fmt::format("uint32_t eachMagnitude[{}];", operand.width));
+    print_group(operand, "eachMagnitude[", "] = ke_magnitude(", ");");
+    print_greatest("rowMost", operand.width);
     out_.close();
     out_.close();
     out_.line(
-        "rowExtent = ke_join<32>(rowExtent, ke_shared(), [](ke_extent a, ke_extent b) { return "
-        "ke_wider(a, b); });");
-    out_.line("if (threadIndex % 32 == 0) toExtents[rowIndex] = rowExtent;");
+        "rowMost = ke_join<32>(rowMost, ke_shared(), [](uint32_t a, uint32_t b) { return "
+        "ke_greater(a, b); });");
+    out_.line("if (threadIndex % 32 == 0) toExtents[rowIndex] = rowMost;");
     out_.close();
   }
 
-  void print_widening(const std::string& whole, int64_t width) {
+  void print_greatest(const std::string& whole, int64_t width) {
     out_.line("#pragma unroll");
-    out_.line(fmt::format(
-        "for (int eachOne = 0; eachOne < {0}; ++eachOne) {1} = ke_wider({1}, eachExtent[eachOne]);",
-        width, whole));
+    out_.line(
+        fmt::format("for (int eachOne = 0; eachOne < {0}; ++eachOne) {1} = ke_greater({1}, "
+                    "eachMagnitude[eachOne]);",
+                    width, whole));
   }
 
   // Neighbouring rows a thread; threads that have the same ones meet in shared memory.
   void print_extents_along_rows(const PackedOperand& operand) {
     const int64_t sharers = kPackThreads / lanes(operand);
     const std::string row = first_row(operand), &depth = axis(shape_.k_axis()).variable;
-    out_.line("ke_extent* const sharedExtents = (ke_extent*)ke_shared();");
+    out_.line("uint32_t* const sharedExtents = (uint32_t*)ke_shared();");
     out_.line(
         fmt::format("const int rowIndex = threadIndex % {} * {};", lanes(operand), operand.width));
     out_.line(fmt::format("const int {} = rowBlock * 128 + rowIndex;", row));
-    out_.line(fmt::format("ke_extent eachExtent[{}];", operand.width));
-    out_.line("#pragma unroll");
-    out_.line(
-        fmt::format("for (int eachOne = 0; eachOne < {}; ++eachOne) eachExtent[eachOne] = "
-                    "ke_no_extent();",
-                    operand.width));
+    out_.line(fmt::format("uint32_t eachMost[{}] = {{}};", operand.width));
     out_.open(fmt::format("if ({} < {})", row, operand.rows));
-    out_.line("#pragma unroll 8");
+    out_.line(fmt::format("#pragma unroll {}", operand.width == 4 ? 4 : 8));
     out_.open(fmt::format("for (int {0} = kBegin + threadIndex / {1}; {0} < kEnd; {0} += {2})",
                           depth, lanes(operand), sharers));
     out_.line(fmt::format("float eachValue[{}];", operand.width));
     print_group(operand, "eachValue[", "] = ", ";");
     out_.line("#pragma unroll");
     out_.line(
-        fmt::format("for (int eachOne = 0; eachOne < {}; ++eachOne) eachExtent[eachOne] = "
-                    "ke_wider(eachExtent[eachOne], ke_extent_of(eachValue[eachOne]));",
+        fmt::format("for (int eachOne = 0; eachOne < {}; ++eachOne) eachMost[eachOne] = "
+                    "ke_greater(eachMost[eachOne], ke_magnitude(eachValue[eachOne]));",
                     operand.width));
     out_.close();
     out_.close();
     out_.line("#pragma unroll");
     out_.line(fmt::format(
         "for (int eachOne = 0; eachOne < {}; ++eachOne) sharedExtents[threadIndex / {} * 128 + "
-        "rowIndex + eachOne] = eachExtent[eachOne];",
+        "rowIndex + eachOne] = eachMost[eachOne];",
         operand.width, lanes(operand)));
     out_.line("__syncthreads();");
     out_.open("if (threadIndex < 128)");
-    out_.line("ke_extent rowExtent = sharedExtents[threadIndex];");
+    out_.line("uint32_t rowMost = sharedExtents[threadIndex];");
     out_.line("#pragma unroll");
-    out_.line(fmt::format(
-        "for (int eachOne = 1; eachOne < {}; ++eachOne) rowExtent = ke_wider(rowExtent, "
-        "sharedExtents[eachOne * 128 + threadIndex]);",
-        sharers));
-    out_.line("toExtents[threadIndex] = rowExtent;");
+    out_.line(
+        fmt::format("for (int eachOne = 1; eachOne < {}; ++eachOne) rowMost = ke_greater(rowMost, "
+                    "sharedExtents[eachOne * 128 + threadIndex]);",
+                    sharers));
+    out_.line("toExtents[threadIndex] = rowMost;");
     out_.close();
   }
 
@@ -222,9 +218,11 @@ class PackPrinter {
     const std::string piece = "toTile + ke_tile_place(rowIndex, pieceIndex)";
     if (plan_.part == ir::DType::bfloat16) {
       out_.line(fmt::format("ke_pack_bf16({}, eightOfK);", piece));
+    } else if (plan_.exact) {
+      out_.line(fmt::format("ke_pack_exact_f16({}, eightOfK);", piece));
     } else {
-      out_.line(fmt::format("ke_pack_f16<{}>({}, eightOfK, {});", plan_.parts(), piece,
-                            plan_.exact ? "1.0f" : "rowScales[rowIndex]"));
+      out_.line(
+          fmt::format("ke_pack_f16<{}>({}, eightOfK, rowScales[rowIndex]);", plan_.parts(), piece));
     }
     out_.close();
   }
@@ -232,17 +230,17 @@ class PackPrinter {
   void print_scales(const PackedOperand& operand) {
     out_.open("if (threadIndex < 128)");
     out_.line(fmt::format(
-        "const ke_extent* const fromExtents = (const ke_extent*)(scratchRoom + INT64_C({})) + "
+        "const uint32_t* const fromExtents = (const uint32_t*)(scratchRoom + INT64_C({})) + "
         "(int64_t)tileRows * {} + threadIndex;",
         operand.extents_at, operand.extent_parts * kTileRows));
-    out_.line("ke_extent rowExtent = fromExtents[0];");
-    out_.line("#pragma unroll");
+    out_.line("uint32_t rowMost = fromExtents[0];");
+    out_.line(operand.extent_parts > 16 ? "#pragma unroll 16" : "#pragma unroll");
     out_.line(fmt::format(
-        "for (int partIndex = 1; partIndex < {}; ++partIndex) rowExtent = ke_wider(rowExtent, "
+        "for (int partIndex = 1; partIndex < {}; ++partIndex) rowMost = ke_greater(rowMost, "
         "fromExtents[partIndex * 128]);",
         operand.extent_parts));
     out_.line("float rowInverse;");
-    out_.line("ke_scale_row(rowExtent, rowScales[threadIndex], rowInverse);");
+    out_.line("ke_scale_row(rowMost, rowScales[threadIndex], rowInverse);");
     out_.line(fmt::format(
         "if (kSlice == 0) ((float*)(scratchRoom + INT64_C({})))[(int64_t)tileRows * 128 + "
         "threadIndex] = rowInverse;",

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launches that multiply tiles and repair what has none. A block of the product computes 128 x
-// 128 sums: one thread copies slices of both operands to a ring in shared memory, and two
-// warpgroups of 64 rows each wait for them, multiply, and give them back. Then the sums go through
-// shared memory, a warp's rows to the same warp, so that the epilogue walks whole rows.
+// The launch that multiplies tiles. A block computes 128 x 128 sums: one thread copies slices of
+// both operands to a ring in shared memory, and two warpgroups of 64 rows each wait for them,
+// multiply, and give them back. Then the sums go through shared memory, a warp's rows to the same
+// warp, so that the epilogue (contract_tensor_finish.cpp) walks whole rows.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "target/cuda/contract_parts.hpp"
-#include "target/cuda/contract_tensor.hpp"
+#include "target/cuda/contract_tensor_finish.hpp"
 
 namespace ke::cuda {
 namespace {
@@ -17,14 +17,20 @@ namespace {
 using target::CodeWriter;
 using target::ContractShape;
 
-constexpr int64_t kProductThreads = 384, kRepairThreads = 256;
+constexpr int64_t kProductThreads = 384, kCombineThreads = 256;
+constexpr int64_t kCombineRows = kCombineThreads / 32;  // a warp each
+constexpr int64_t kTileSums = kTileRows * kTileRows;
 constexpr int64_t kSumsPitch = kTileRows + 8;  // two rows' pairs of columns meet in no bank
 constexpr int64_t kTilesInGroup = 8;           // down m before the next n: they share slices in L2
 
 class TensorPrinter {
  public:
   TensorPrinter(PrintContext& context, const ContractShape& shape, const TensorPlan& plan)
-      : context_(context), shape_(shape), plan_(plan), axes_(contract_axes(context, shape)) {}
+      : context_(context),
+        shape_(shape),
+        plan_(plan),
+        axes_(contract_axes(context, shape)),
+        finish_(context, shape, plan, axes_, out_) {}
 
   Result<KernelCode> run() {
     const std::string& name = context_.kernel.name;
@@ -37,14 +43,14 @@ class TensorPrinter {
       launch(name + "_pack", pack_blocks(plan_, a) + pack_blocks(plan_, b), kPackThreads,
              pack_shared_bytes(plan_));
     }
-    launch(name + "_product", plan_.tiles(), kProductThreads, plan_.shared_bytes);
+    launch(name + "_product", plan_.tiles() * plan_.split_k, kProductThreads, plan_.shared_bytes);
     out_.lines(print_packing(context_, shape_, plan_));
     out_.line("");
     print_product();
-    if (!plan_.exact) {
+    if (plan_.splits()) {
       out_.line("");
-      print_repair();
-      launch(name + "_repair", plan_.tiles(), kRepairThreads, kRepairThreads / 32 * 4);
+      print_combine();
+      launch(name + "_combine", plan_.tiles() * kTileRows / kCombineRows, kCombineThreads, 0);
     }
     code_.scratch_bytes = plan_.scratch_bytes;
     code_.functions = out_.take();
@@ -68,19 +74,21 @@ class TensorPrinter {
       gathered += fmt::format("; {} gathered from {}", operand.name,
                               operand.gather->in_place ? "where it lies" : "a packed copy");
     }
+    const std::string split =
+        plan_.splits() ? fmt::format(", k in {} parts", plan_.split_k) : std::string();
     return fmt::format(
-        "Schedule: m {}, n {}, k {} on tensor cores; {}{}; tiles of 128 x 128, {} slices of 64 in "
-        "shared memory.",
-        shape_.m, shape_.n, shape_.k, operands, gathered, plan_.stages);
+        "Schedule: m {}, n {}, k {} on tensor cores; {}{}; tiles of 128 x 128{}, {} slices of 64 "
+        "in shared memory.",
+        shape_.m, shape_.n, shape_.k, operands, gathered, split, plan_.stages);
   }
 
   const std::string& name_of(int axis) const { return axes_[static_cast<size_t>(axis)].variable; }
 
-  // mBegin, nBegin and the batch of a block, from its tile's number.
-  void print_tile_of_block(bool in_groups) {
+  // Where a tile is, and its batch, from its number among all.
+  void print_tile(const std::string& tile_of_all) {
     const int64_t tiles_m = plan_.tiles_m, tiles_n = plan_.tiles_n;
-    out_.line(fmt::format("const int tileIndex = (int)blockIdx.x % {};", tiles_m * tiles_n));
-    if (in_groups && tiles_m > 1) {
+    out_.line(fmt::format("const int tileIndex = {} % {};", tile_of_all, tiles_m * tiles_n));
+    if (tiles_m > 1) {
       const int64_t group = std::min(kTilesInGroup, tiles_m);
       out_.line(
           fmt::format("const int firstOfGroup = tileIndex / {} * {};", group * tiles_n, group));
@@ -97,39 +105,37 @@ class TensorPrinter {
       out_.line(
           fmt::format("const int tileM = tileIndex / {0}, tileN = tileIndex % {0};", tiles_n));
     }
-    out_.line("const int mBegin = tileM * 128, nBegin = tileN * 128;");
-    out_.line(fmt::format("const int restOfBlock = (int)blockIdx.x / {};", tiles_m * tiles_n));
+    out_.line(fmt::format("const int restOfBlock = {} / {};", tile_of_all, tiles_m * tiles_n));
     print_batch(out_, shape_, axes_, "restOfBlock");
   }
 
-  // Where the block's rows of an operand are among all: "inverseA" points at its first inverse, or
-  // at those of all images.
-  void print_inverses() {
-    for (const PackedOperand& operand : plan_.operands) {
-      const std::string begin =
-          fmt::format("const float* const inverse{} = (const float*)(scratchRoom + INT64_C({}))",
-                      operand.name, operand.inverses_at);
-      out_.line(operand.gather != nullptr
-                    ? begin + ";"
-                    : fmt::format("{} + ((int64_t)restOfBlock * {} + {}) * 128;", begin,
-                                  operand.row_blocks, operand.name == "A" ? "tileM" : "tileN"));
-    }
-  }
+  void print_begins() { out_.line("const int mBegin = tileM * 128, nBegin = tileN * 128;"); }
 
-  // The inverse scale of a row of the block's tile.
-  std::string inverse_of(const PackedOperand& operand, const std::string& row) {
-    if (operand.gather == nullptr) return fmt::format("inverse{}[{}]", operand.name, row);
-    std::vector<AxisBinding> axes = axes_;
-    std::string& variable = axes[static_cast<size_t>(operand.row_axis)].variable;
-    variable = context_.fresh("rowAt");
-    out_.line(fmt::format("const int {} = {}Begin + {};", variable, operand.name == "A" ? "m" : "n",
-                          row));
-    ScalarPrinter printer(context_, out_, axes);
-    const std::string inverse =
-        fmt::format("inverse{}[{}]", operand.name, printer.print(operand.gather->image).text);
-    if (operand.rows % kTileRows == 0) return inverse;
-    return fmt::format("({} < {} ? {} : 1.0f)", variable, operand.rows, inverse);
+  // Where k is split, blocks of the same part follow each other.
+  void print_part_of_block() {
+    if (!plan_.splits()) {
+      print_tile("(int)blockIdx.x");
+      return print_begins();
+    }
+    out_.line(
+        fmt::format("const int tileOfAll = (int)blockIdx.x % {0}, partOfK = (int)blockIdx.x / {0};",
+                    plan_.tiles()));
+    print_tile("tileOfAll");
+    if (plan_.gathers()) print_begins();
+    const int64_t slices = plan_.part_slices;
+    out_.line(fmt::format("const int sliceBegin = partOfK * {};", slices));
+    out_.line(plan_.slices % slices == 0
+                  ? fmt::format("const int sliceEnd = sliceBegin + {};", slices)
+                  : fmt::format("const int sliceEnd = sliceBegin + {0} < {1} ? sliceBegin + {0} : "
+                                "{1};",
+                                slices, plan_.slices));
   }
+  // The loop over the block's slices, and how many came before.
+  std::string slice_loop() const {
+    if (plan_.splits()) return "for (int kSlice = sliceBegin; kSlice < sliceEnd; ++kSlice)";
+    return fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices);
+  }
+  std::string slices_before() const { return plan_.splits() ? "kSlice - sliceBegin" : "kSlice"; }
 
   // --- The product -------------------------------------------------------------------------------
 
@@ -138,7 +144,7 @@ class TensorPrinter {
                             plan_.scratch_bytes > 0,
                             /*alone=*/true));
     out_.line("const int threadIndex = (int)threadIdx.x;");
-    print_tile_of_block(true);
+    print_part_of_block();
     const int64_t room = plan_.shared_bytes - 1024 - (8 * (2 * plan_.stages + 1) + 15) / 16 * 16;
     out_.line("char* const allStages = ke_shared_tiles();");
     out_.line(fmt::format("uint64_t* const stageFull = (uint64_t*)(allStages + {});", room));
@@ -175,7 +181,7 @@ class TensorPrinter {
     out_.open("if (threadIndex == 0)");
     print_tile_sources();
     out_.line("int stageIndex = 0, stageParity = 1;");
-    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    out_.open(slice_loop());
     print_wait_for_stage();
     print_tile_copies();
     print_next_stage();
@@ -195,10 +201,9 @@ class TensorPrinter {
   }
 
   void print_wait_for_stage() {
-    if (plan_.slices > plan_.stages) {
-      out_.line(
-          fmt::format("if (kSlice >= {}) ke_barrier_wait(stageEmpty + stageIndex, stageParity);",
-                      plan_.stages));
+    if (plan_.part_slices > plan_.stages) {
+      out_.line(fmt::format("if ({} >= {}) ke_barrier_wait(stageEmpty + stageIndex, stageParity);",
+                            slices_before(), plan_.stages));
     }
     out_.line(
         fmt::format("char* const toStage = allStages + stageIndex * {};", plan_.stage_bytes()));
@@ -231,7 +236,7 @@ class TensorPrinter {
     out_.line("const int pieceIndex = threadIndex % 8;");
     if (copies_tiles()) print_tile_sources();
     out_.line("int stageIndex = 0, stageParity = 1, stageReady = 0;");
-    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    out_.open(slice_loop());
     print_wait_for_stage();
     if (copies_tiles()) {
       out_.open("if (threadIndex == 0)");
@@ -242,7 +247,7 @@ class TensorPrinter {
       if (operand.gather != nullptr) print_gather(operand);
     }
     out_.line("ke_copies_commit();");
-    if (ahead > 0) out_.open(fmt::format("if (kSlice >= {})", ahead));
+    if (ahead > 0) out_.open(fmt::format("if ({} >= {})", slices_before(), ahead));
     out_.line(fmt::format("ke_copies_wait<{}>();", ahead));
     print_hand_over();
     if (ahead > 0) out_.close();
@@ -250,8 +255,12 @@ class TensorPrinter {
     out_.close();
     if (ahead == 0) return;
     out_.line("ke_copies_wait<0>();");
-    out_.open(fmt::format("for (int leftOver = 0; leftOver < {}; ++leftOver)",
-                          std::min(ahead, plan_.slices)));
+    std::string left = std::to_string(std::min(ahead, plan_.part_slices));
+    if (plan_.slices % plan_.part_slices != 0 && plan_.slices % plan_.part_slices < ahead) {
+      out_.line(fmt::format("const int slicesOfPart = sliceEnd - sliceBegin;"));
+      left = fmt::format("(slicesOfPart < {0} ? slicesOfPart : {0})", left);
+    }
+    out_.open(fmt::format("for (int leftOver = 0; leftOver < {}; ++leftOver)", left));
     print_hand_over();
     out_.close();
   }
@@ -314,19 +323,27 @@ class TensorPrinter {
     if (plan_.terms == 3) out_.line("float crossSums[64] = {};");
     out_.line("int stageIndex = 0, stageParity = 0;");
     if (plan_.terms == 1) out_.line("int stageBefore = 0;");
-    out_.open(fmt::format("for (int kSlice = 0; kSlice < {}; ++kSlice)", plan_.slices));
+    out_.open(slice_loop());
     print_slice();
     out_.close();
     out_.line("ke_products_wait<0>();");
-    if (plan_.slices % plan_.add_every != 0) print_add();
+    print_last_add();
     print_sums();
-    print_rows();
+    if (!plan_.splits()) print_rows();
   }
 
   void print_add() {
     out_.line("#pragma unroll");
     out_.line(
         "for (int eachOne = 0; eachOne < 64; ++eachOne) tileSums[eachOne] += mainSums[eachOne];");
+  }
+
+  // What is left of the last slices. Only the last part of k may have such.
+  void print_last_add() {
+    if (plan_.slices % plan_.add_every == 0) return;
+    if (plan_.splits()) out_.open(fmt::format("if (sliceEnd % {} != 0)", plan_.add_every));
+    print_add();
+    if (plan_.splits()) out_.close();
   }
 
   void print_slice() {
@@ -369,7 +386,9 @@ class TensorPrinter {
   // The slice before is done when only this one is on its way.
   void print_one_term() {
     out_.line("ke_products_wait<1>();");
-    out_.line("if (kSlice > 0 && laneIndex == 0) ke_barrier_arrive(stageEmpty + stageBefore);");
+    out_.line(
+        fmt::format("if ({} > 0 && laneIndex == 0) ke_barrier_arrive(stageEmpty + stageBefore);",
+                    slices_before()));
     out_.open(fmt::format("if (kSlice % {} == {})", plan_.add_every, plan_.add_every - 1));
     out_.line("ke_products_wait<0>();");
     print_add();
@@ -378,12 +397,21 @@ class TensorPrinter {
     print_next_stage();
   }
 
-  // To shared memory, where both warpgroups have read their last slice.
+  // To shared memory, where both warpgroups have read their last slice; those of a part of k to
+  // scratch.
   void print_sums() {
-    out_.line("if (laneIndex == 0) ke_barrier_arrive(allDone);");
-    out_.line("ke_barrier_wait(allDone, 0);");
-    out_.line(fmt::format("float* const warpSums = (float*)allStages + warpIndex * {};",
-                          16 * kSumsPitch));
+    const int64_t pitch = plan_.splits() ? kTileRows : kSumsPitch;
+    if (plan_.splits()) {
+      out_.line(
+          fmt::format("float* const warpSums = (float*)(scratchRoom + INT64_C({})) + "
+                      "(int64_t)blockIdx.x * {} + warpIndex * {};",
+                      plan_.sums_at, kTileSums, 16 * kTileRows));
+    } else {
+      out_.line("if (laneIndex == 0) ke_barrier_arrive(allDone);");
+      out_.line("ke_barrier_wait(allDone, 0);");
+      out_.line(fmt::format("float* const warpSums = (float*)allStages + warpIndex * {};",
+                            16 * kSumsPitch));
+    }
     out_.line("#pragma unroll");
     out_.open("for (int pairIndex = 0; pairIndex < 32; ++pairIndex)");
     out_.line("alignas(8) float pairOfSums[2];");
@@ -397,122 +425,55 @@ class TensorPrinter {
     out_.line(
         fmt::format("ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * {} + "
                     "pairIndex / 2 * 8 + laneIndex % 4 * 2, pairOfSums);",
-                    kSumsPitch));
+                    pitch));
     out_.close();
-    out_.line("__syncwarp();");
+    if (!plan_.splits()) out_.line("__syncwarp();");
   }
 
-  // Whether everything written is contiguous along n, four at a time.
-  bool stores_quads() const {
-    if (shape_.n % 4 != 0) return false;
-    for (const ir::FusedStage& stage : shape_.stages) {
-      if (is_written(context_, stage.output) &&
-          !is_wide(context_.tensor(stage.output), stage.store, shape_.n_axis(), 4)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // Each warp its 16 rows: a lane has four neighbouring columns, or columns 32 apart.
+  // Each warp its 16 rows.
   void print_rows() {
-    const bool quads = stores_quads();
     const std::string& m = name_of(shape_.m_axis());
-    const AxisBinding& n = axes_[static_cast<size_t>(shape_.n_axis())];
-    const std::string first = quads ? ElementLoop::first_variable(n, 4) : n.variable;
-    const auto column = [&](const char* at) {
-      return quads ? fmt::format("laneIndex * 4 + {}", at) : fmt::format("{} * 32 + laneIndex", at);
-    };
-    if (!plan_.exact) {
-      print_inverses();
-      out_.line("float columnInverses[4];");
-      out_.line("#pragma unroll");
-      out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
-      const std::string inverse = inverse_of(plan_.operands[1], column("eachOne"));
-      out_.line(fmt::format("columnInverses[eachOne] = {};", inverse));
-      out_.close();
-    }
+    finish_.print_begin();
     out_.line("#pragma unroll 2");
     out_.open("for (int rowIndex = 0; rowIndex < 16; ++rowIndex)");
     out_.line(fmt::format("const int {} = mBegin + warpIndex * 16 + rowIndex;", m));
     if (shape_.m % kTileRows != 0) out_.line(fmt::format("if ({} >= {}) break;", m, shape_.m));
     out_.line("alignas(16) float rowSums[4];");
-    if (quads) {
-      out_.line(fmt::format("ke_copy<4>(rowSums, warpSums + rowIndex * {} + laneIndex * 4);",
-                            kSumsPitch));
-    } else {
-      out_.line("#pragma unroll");
-      out_.line(
-          fmt::format("for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = "
-                      "warpSums[rowIndex * {} + eachOne * 32 + laneIndex];",
-                      kSumsPitch));
-    }
-    if (!plan_.exact) {
-      const std::string inverse = inverse_of(plan_.operands[0], "warpIndex * 16 + rowIndex");
-      out_.line(fmt::format("const float rowInverse = {};", inverse));
-      out_.line("#pragma unroll");
-      out_.line(
-          "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
-          "rowInverse * columnInverses[eachOne];");
-    }
-    if (quads) {
-      out_.line(fmt::format("const int {} = nBegin + laneIndex * 4;", first));
-      const bool edge = shape_.n % kTileRows != 0;
-      if (edge) out_.open(fmt::format("if ({} < {})", first, shape_.n));
-      print_epilogue(context_, out_, shape_, axes_,
-                     {fmt::format("rowSums[{} - {}]", n.variable, first), 4});
-      if (edge) out_.close();
-    } else {
-      print_single_columns(n.variable);
-    }
+    finish_.print_load("rowSums", fmt::format("warpSums + rowIndex * {}", kSumsPitch));
+    finish_.print_row("warpIndex * 16 + rowIndex");
     out_.close();
   }
 
-  void print_single_columns(const std::string& n) {
-    out_.line("#pragma unroll");
-    out_.open("for (int eachOne = 0; eachOne < 4; ++eachOne)");
-    out_.line(fmt::format("const int {} = nBegin + eachOne * 32 + laneIndex;", n));
-    out_.open(fmt::format("if ({} < {})", n, shape_.n));
-    print_epilogue(context_, out_, shape_, axes_, {"rowSums[eachOne]", 1});
-    out_.close();
-    out_.close();
-  }
+  // --- Parts of k --------------------------------------------------------------------------------
 
-  // --- Repair ------------------------------------------------------------------------------------
-
-  void print_repair() {
-    const std::string &m = name_of(shape_.m_axis()), &n = name_of(shape_.n_axis());
-    const std::string& k = name_of(shape_.k_axis());
-    out_.open(function_head(context_, context_.kernel.name + "_repair", kRepairThreads, true));
-    out_.line("const int threadIndex = (int)threadIdx.x;");
-    print_tile_of_block(false);
-    print_inverses();
-    out_.line("float ownInverse;");
-    out_.open("if (threadIndex < 128)");
-    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[0], "threadIndex")));
-    out_.otherwise();
-    out_.line(fmt::format("ownInverse = {};", inverse_of(plan_.operands[1], "threadIndex - 128")));
-    out_.close();
+  // A warp adds up one row of a tile, in the order of k.
+  void print_combine() {
+    const std::string& m = name_of(shape_.m_axis());
+    out_.open(function_head(context_, context_.kernel.name + "_combine", kCombineThreads, true));
+    out_.line("const int laneIndex = (int)threadIdx.x % 32, warpIndex = (int)threadIdx.x / 32;");
+    out_.line(fmt::format("const int tileOfAll = (int)blockIdx.x / {};", kTileRows / kCombineRows));
+    out_.line(fmt::format("const int rowIndex = (int)blockIdx.x % {} * {} + warpIndex;",
+                          kTileRows / kCombineRows, kCombineRows));
+    print_tile("tileOfAll");
+    print_begins();
+    out_.line(fmt::format("const int {} = mBegin + rowIndex;", m));
+    if (shape_.m % kTileRows != 0) out_.line(fmt::format("if ({} >= {}) return;", m, shape_.m));
+    finish_.print_begin();
     out_.line(
-        "const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, "
-        "int b) { return a | b; });");
-    out_.line("if (anyWithout == 0) return;");
-    out_.open("for (int placeIndex = threadIndex; placeIndex < 16384; placeIndex += 256)");
-    out_.line("const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;");
-    out_.line(fmt::format("const int {} = mBegin + rowIndex, {} = nBegin + columnIndex;", m, n));
-    out_.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m, shape_.m, n, shape_.n));
-    const std::string left_inverse = inverse_of(plan_.operands[0], "rowIndex");
-    const std::string right_inverse = inverse_of(plan_.operands[1], "columnIndex");
-    out_.line(fmt::format("if ({} != 0 && {} != 0) continue;", left_inverse, right_inverse));
-    out_.line("float wholeSum = 0;");
-    out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", k, shape_.k));
-    ScalarPrinter element(context_, out_, axes_);
-    const Value left = element.print(shape_.a.value);
-    const Value right = element.print(shape_.b.value);
-    out_.line(fmt::format("wholeSum += {} * {};", left.text, right.text));
+        fmt::format("const float* const firstSums = (const float*)(scratchRoom + INT64_C({})) + "
+                    "(int64_t)tileOfAll * {} + rowIndex * {};",
+                    plan_.sums_at, kTileSums, kTileRows));
+    out_.line("alignas(16) float rowSums[4] = {};");
+    out_.line("#pragma unroll 4");
+    out_.open(fmt::format("for (int partOfK = 0; partOfK < {}; ++partOfK)", plan_.split_k));
+    out_.line("alignas(16) float sumsOfPart[4];");
+    finish_.print_load("sumsOfPart",
+                       fmt::format("firstSums + (int64_t)partOfK * {}", plan_.tiles() * kTileSums));
+    out_.line("#pragma unroll");
+    out_.line(
+        "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] += sumsOfPart[eachOne];");
     out_.close();
-    print_epilogue(context_, out_, shape_, axes_, {"wholeSum", 1});
-    out_.close();
+    finish_.print_row("rowIndex");
     out_.close();
   }
 
@@ -521,6 +482,7 @@ class TensorPrinter {
   const TensorPlan& plan_;
   std::vector<AxisBinding> axes_;
   CodeWriter out_;
+  TileFinish finish_;
   KernelCode code_;
 };
 

@@ -38,6 +38,28 @@ inputs %0, %1, %2
     "0.0:float32)  # aten.relu.default\n"
     "outputs %4\n";
 
+constexpr const char* kLongProduct = R"(tensor %0 x: float32[192, 65536] input
+tensor %1 w: float32[65536, 256] input
+tensor %2 y: float32[192, 256] output
+inputs %0, %1
+)"
+                                     "stage %2[i=192, j=256] = sum[k=65536] in float32: mul(load "
+                                     "%0[i0, i2], load %1[i2, i1])  # aten.mm.default\n"
+                                     "outputs %2\n";
+
+constexpr const char* kConvolution =
+    R"(tensor %0 x: float32[16, 64, 56, 56] input
+tensor %1 w: float32[128, 64, 3, 3] input
+tensor %2 y: float32[16, 128, 56, 56] output
+inputs %0, %1
+)"
+    "stage %2[n=16, o=128, i=56, j=56] = sum[c=64, u=3, v=3] in float32: "
+    "mul(select(logical_and(logical_and(ge(add(add(i2, i5), -1), 0), lt(add(add(i2, i5), -1), "
+    "56)), logical_and(ge(add(add(i3, i6), -1), 0), lt(add(add(i3, i6), -1), 56))), load %0[i0, "
+    "i4, add(add(i2, i5), -1), add(add(i3, i6), -1)], 0.0:float32), load %1[i1, i4, i5, i6])  # "
+    "aten.convolution.default\n"
+    "outputs %2\n";
+
 constexpr const char* kLongSoftmax = R"(tensor %0 x: float32[512, 393216] input
 tensor %1 m: float32[512] intermediate
 tensor %2 e: float32[512, 393216] intermediate
@@ -109,6 +131,8 @@ outputs %3
 )"},
     {"linear_relu", kLinearRelu, {{"tensor_core", 0}}},
     {"linear_relu_tensor", kLinearRelu, {{"tensor_core", 1}}, true},
+    {"long_product_split", kLongProduct, {}, true},
+    {"convolution_tensor", kConvolution, {{"tensor_core", 1}}, true},
     {"half_product",
      R"(tensor %0 x: bfloat16[512, 256] input
 tensor %1 w: bfloat16[256, 384] input
@@ -223,6 +247,7 @@ TEST(CudaTarget, SaysWhatItsDecisionsMean) {
       EXPECT_GT(target->estimate_ns(*program, kernel, {}), 0);
       for (const ScheduleChoice& choice : target->choices(*program, kernel, {})) {
         EXPECT_NE(choice.meaning, "") << choice.name;
+        EXPECT_EQ(choice.rounds_least.has_value(), choice.name == "terms") << choice.name;
         EXPECT_TRUE(std::is_sorted(choice.values.begin(), choice.values.end())) << choice.name;
         EXPECT_TRUE(std::find(choice.values.begin(), choice.values.end(), choice.preferred) !=
                     choice.values.end())

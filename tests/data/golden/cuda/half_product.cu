@@ -65,8 +65,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_mm_product(uint16_t
   const int sizeOfGroup = 4;
   const int indexInGroup = tileIndex % 12;
   const int tileM = firstOfGroup + indexInGroup % sizeOfGroup, tileN = indexInGroup / sizeOfGroup;
-  const int mBegin = tileM * 128, nBegin = tileN * 128;
   const int restOfBlock = (int)blockIdx.x / 12;
+  const int mBegin = tileM * 128, nBegin = tileN * 128;
   char* const allStages = ke_shared_tiles();
   uint64_t* const stageFull = (uint64_t*)(allStages + 131072);
   uint64_t* const stageEmpty = stageFull + 4, *const allDone = stageFull + 8;

@@ -4,11 +4,10 @@
 // Inputs: x float32[1024, 512], w float32[2048, 512], b float32[2048].
 // Outputs: y float32[1024, 2048].
 //
-// ke:scratch 6500352
+// ke:scratch 6402048
 // ke:launch kernel0_addmm_extents grid=(192, 1) block=(256) args=(out0, in0, in1, in2, scratch+0)
 // ke:launch kernel0_addmm_pack grid=(192, 1) block=(256) shared=512 args=(out0, in0, in1, in2, scratch+0)
 // ke:launch kernel0_addmm_product grid=(128, 1) block=(384) shared=197696 args=(out0, in0, in1, in2, scratch+0)
-// ke:launch kernel0_addmm_repair grid=(128, 1) block=(256) shared=32 args=(out0, in0, in1, in2, scratch+0)
 #include <stdint.h>
 
 #include "kernelevolve/device.h"
@@ -28,30 +27,30 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_extents(float* _
     const int tileRows = restOfBlock * 8 + rowBlock;
     const int kBegin = partOfK * 64;
     const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
-    ke_extent* const toExtents = (ke_extent*)(scratchRoom + INT64_C(2101248)) + ((int64_t)tileRows *
-        8 + partOfK) * 128;
+    uint32_t* const toExtents = (uint32_t*)(scratchRoom + INT64_C(2101248)) + ((int64_t)tileRows * 8
+        + partOfK) * 128;
     for (int rowIndex = threadIndex / 32; rowIndex < 128; rowIndex += 8) {
       const int m = rowBlock * 128 + rowIndex;
-      ke_extent rowExtent = ke_no_extent();
+      uint32_t rowMost = 0;
       if (m < 1024) {
         #pragma unroll 4
         for (int kFirst = kBegin + threadIndex % 32 * 4; kFirst < kEnd; kFirst += 128) {
-          ke_extent eachExtent[4];
+          uint32_t eachMagnitude[4];
           alignas(16) float xWide0[4];
           ke_copy<4>(xWide0, x + m * 512 + kFirst);
           #pragma unroll
           for (int k = kFirst; k < kFirst + 4; ++k) {
             const float x_1 = xWide0[k - kFirst];
-            eachExtent[k - kFirst] = ke_extent_of(x_1);
+            eachMagnitude[k - kFirst] = ke_magnitude(x_1);
           }
           #pragma unroll
-          for (int eachOne = 0; eachOne < 4; ++eachOne) rowExtent = ke_wider(rowExtent,
-              eachExtent[eachOne]);
+          for (int eachOne = 0; eachOne < 4; ++eachOne) rowMost = ke_greater(rowMost,
+              eachMagnitude[eachOne]);
         }
       }
-      rowExtent = ke_join<32>(rowExtent, ke_shared(), [](ke_extent a, ke_extent b) { return
-          ke_wider(a, b); });
-      if (threadIndex % 32 == 0) toExtents[rowIndex] = rowExtent;
+      rowMost = ke_join<32>(rowMost, ke_shared(), [](uint32_t a, uint32_t b) { return ke_greater(a,
+          b); });
+      if (threadIndex % 32 == 0) toExtents[rowIndex] = rowMost;
     }
     return;
   }
@@ -62,30 +61,30 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_extents(float* _
   const int tileRows = restOfBlock * 16 + rowBlock;
   const int kBegin = partOfK * 64;
   const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
-  ke_extent* const toExtents = (ke_extent*)(scratchRoom + INT64_C(6369280)) + ((int64_t)tileRows * 8
-      + partOfK) * 128;
+  uint32_t* const toExtents = (uint32_t*)(scratchRoom + INT64_C(6336512)) + ((int64_t)tileRows * 8 +
+      partOfK) * 128;
   for (int rowIndex = threadIndex / 32; rowIndex < 128; rowIndex += 8) {
     const int n = rowBlock * 128 + rowIndex;
-    ke_extent rowExtent = ke_no_extent();
+    uint32_t rowMost = 0;
     if (n < 2048) {
       #pragma unroll 4
       for (int kFirst = kBegin + threadIndex % 32 * 4; kFirst < kEnd; kFirst += 128) {
-        ke_extent eachExtent[4];
+        uint32_t eachMagnitude[4];
         alignas(16) float wWide2[4];
         ke_copy<4>(wWide2, w + n * 512 + kFirst);
         #pragma unroll
         for (int k = kFirst; k < kFirst + 4; ++k) {
           const float w_3 = wWide2[k - kFirst];
-          eachExtent[k - kFirst] = ke_extent_of(w_3);
+          eachMagnitude[k - kFirst] = ke_magnitude(w_3);
         }
         #pragma unroll
-        for (int eachOne = 0; eachOne < 4; ++eachOne) rowExtent = ke_wider(rowExtent,
-            eachExtent[eachOne]);
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowMost = ke_greater(rowMost,
+            eachMagnitude[eachOne]);
       }
     }
-    rowExtent = ke_join<32>(rowExtent, ke_shared(), [](ke_extent a, ke_extent b) { return
-        ke_wider(a, b); });
-    if (threadIndex % 32 == 0) toExtents[rowIndex] = rowExtent;
+    rowMost = ke_join<32>(rowMost, ke_shared(), [](uint32_t a, uint32_t b) { return ke_greater(a,
+        b); });
+    if (threadIndex % 32 == 0) toExtents[rowIndex] = rowMost;
   }
 }
 
@@ -101,14 +100,14 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_pack(float* __re
     const int tileRows = restOfBlock * 8 + rowBlock;
     float* const rowScales = (float*)ke_shared();
     if (threadIndex < 128) {
-      const ke_extent* const fromExtents = (const ke_extent*)(scratchRoom + INT64_C(2101248)) +
+      const uint32_t* const fromExtents = (const uint32_t*)(scratchRoom + INT64_C(2101248)) +
           (int64_t)tileRows * 1024 + threadIndex;
-      ke_extent rowExtent = fromExtents[0];
+      uint32_t rowMost = fromExtents[0];
       #pragma unroll
-      for (int partIndex = 1; partIndex < 8; ++partIndex) rowExtent = ke_wider(rowExtent,
+      for (int partIndex = 1; partIndex < 8; ++partIndex) rowMost = ke_greater(rowMost,
           fromExtents[partIndex * 128]);
       float rowInverse;
-      ke_scale_row(rowExtent, rowScales[threadIndex], rowInverse);
+      ke_scale_row(rowMost, rowScales[threadIndex], rowInverse);
       if (kSlice == 0) ((float*)(scratchRoom + INT64_C(2097152)))[(int64_t)tileRows * 128 +
           threadIndex] = rowInverse;
     }
@@ -143,19 +142,19 @@ extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_pack(float* __re
   const int tileRows = restOfBlock * 16 + rowBlock;
   float* const rowScales = (float*)ke_shared();
   if (threadIndex < 128) {
-    const ke_extent* const fromExtents = (const ke_extent*)(scratchRoom + INT64_C(6369280)) +
+    const uint32_t* const fromExtents = (const uint32_t*)(scratchRoom + INT64_C(6336512)) +
         (int64_t)tileRows * 1024 + threadIndex;
-    ke_extent rowExtent = fromExtents[0];
+    uint32_t rowMost = fromExtents[0];
     #pragma unroll
-    for (int partIndex = 1; partIndex < 8; ++partIndex) rowExtent = ke_wider(rowExtent,
+    for (int partIndex = 1; partIndex < 8; ++partIndex) rowMost = ke_greater(rowMost,
         fromExtents[partIndex * 128]);
     float rowInverse;
-    ke_scale_row(rowExtent, rowScales[threadIndex], rowInverse);
-    if (kSlice == 0) ((float*)(scratchRoom + INT64_C(6361088)))[(int64_t)tileRows * 128 +
+    ke_scale_row(rowMost, rowScales[threadIndex], rowInverse);
+    if (kSlice == 0) ((float*)(scratchRoom + INT64_C(6328320)))[(int64_t)tileRows * 128 +
         threadIndex] = rowInverse;
   }
   __syncthreads();
-  char* const toTile = scratchRoom + INT64_C(2166784) + ((int64_t)tileRows * 8 + kSlice) * 32768;
+  char* const toTile = scratchRoom + INT64_C(2134016) + ((int64_t)tileRows * 8 + kSlice) * 32768;
   #pragma unroll
   for (int turnIndex = 0; turnIndex < 4; ++turnIndex) {
     const int rowIndex = turnIndex * 32 + threadIndex / 8, pieceIndex = threadIndex % 8;
@@ -188,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
   const int sizeOfGroup = 8;
   const int indexInGroup = tileIndex % 128;
   const int tileM = firstOfGroup + indexInGroup % sizeOfGroup, tileN = indexInGroup / sizeOfGroup;
-  const int mBegin = tileM * 128, nBegin = tileN * 128;
   const int restOfBlock = (int)blockIdx.x / 128;
+  const int mBegin = tileM * 128, nBegin = tileN * 128;
   char* const allStages = ke_shared_tiles();
   uint64_t* const stageFull = (uint64_t*)(allStages + 196608);
   uint64_t* const stageEmpty = stageFull + 3, *const allDone = stageFull + 6;
@@ -207,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
     if (threadIndex == 0) {
       const char* const fromA = scratchRoom + INT64_C(0) + ((int64_t)restOfBlock * 8 + tileM) *
           262144;
-      const char* const fromB = scratchRoom + INT64_C(2166784) + ((int64_t)restOfBlock * 16 + tileN)
+      const char* const fromB = scratchRoom + INT64_C(2134016) + ((int64_t)restOfBlock * 16 + tileN)
           * 262144;
       int stageIndex = 0, stageParity = 1;
       for (int kSlice = 0; kSlice < 8; ++kSlice) {
@@ -266,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
     __syncwarp();
     const float* const inverseA = (const float*)(scratchRoom + INT64_C(2097152)) +
         ((int64_t)restOfBlock * 8 + tileM) * 128;
-    const float* const inverseB = (const float*)(scratchRoom + INT64_C(6361088)) +
+    const float* const inverseB = (const float*)(scratchRoom + INT64_C(6328320)) +
         ((int64_t)restOfBlock * 16 + tileN) * 128;
     float columnInverses[4];
     #pragma unroll
@@ -282,57 +281,45 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
       #pragma unroll
       for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * rowInverse
           * columnInverses[eachOne];
+      const float sumOfFour = rowSums[0] + rowSums[1] + rowSums[2] + rowSums[3];
+      if (sumOfFour != sumOfFour) {
+        float plainSums[4] = {};
+        #pragma unroll 1
+        for (int kBegin = 0; kBegin < 512; kBegin += 64) {
+          float partSums[4] = {};
+          const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
+          #pragma unroll 1
+          for (int k = kBegin; k < kEnd; ++k) {
+            const float x_8 = x[m * 512 + k];
+            const float leftFactor = x_8;
+            #pragma unroll
+            for (int eachOne = 0; eachOne < 4; ++eachOne) {
+              const int columnAt = nBegin + laneIndex * 4 + eachOne;
+              const int n = columnAt;
+              const float w_9 = w[n * 512 + k];
+              partSums[eachOne] += leftFactor * w_9;
+            }
+          }
+          #pragma unroll
+          for (int eachOne = 0; eachOne < 4; ++eachOne) plainSums[eachOne] += partSums[eachOne];
+        }
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] !=
+            rowSums[eachOne] ? plainSums[eachOne] : rowSums[eachOne];
+      }
       const int nFirst = nBegin + laneIndex * 4;
-      alignas(16) float bWide8[4];
-      ke_copy<4>(bWide8, b + nFirst);
-      alignas(16) float yWide9[4];
+      alignas(16) float bWide10[4];
+      ke_copy<4>(bWide10, b + nFirst);
+      alignas(16) float yWide11[4];
       #pragma unroll
       for (int n = nFirst; n < nFirst + 4; ++n) {
-        const float cast_10 = rowSums[n - nFirst];
-        const float t_11 = cast_10 + bWide8[n - nFirst];
-        const float maximum_12 = ke_maximum(t_11, 0.0f);
-        yWide9[n - nFirst] = maximum_12;
+        const float cast_12 = rowSums[n - nFirst];
+        const float t_13 = cast_12 + bWide10[n - nFirst];
+        const float maximum_14 = ke_maximum(t_13, 0.0f);
+        yWide11[n - nFirst] = maximum_14;
       }
-      ke_copy<4>(y + m * 2048 + nFirst, yWide9);
+      ke_copy<4>(y + m * 2048 + nFirst, yWide11);
     }
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(256) kernel0_addmm_repair(float* __restrict__ y, const
-    float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, char*
-    __restrict__ scratchRoom) {
-  const int threadIndex = (int)threadIdx.x;
-  const int tileIndex = (int)blockIdx.x % 128;
-  const int tileM = tileIndex / 16, tileN = tileIndex % 16;
-  const int mBegin = tileM * 128, nBegin = tileN * 128;
-  const int restOfBlock = (int)blockIdx.x / 128;
-  const float* const inverseA = (const float*)(scratchRoom + INT64_C(2097152)) +
-      ((int64_t)restOfBlock * 8 + tileM) * 128;
-  const float* const inverseB = (const float*)(scratchRoom + INT64_C(6361088)) +
-      ((int64_t)restOfBlock * 16 + tileN) * 128;
-  float ownInverse;
-  if (threadIndex < 128) {
-    ownInverse = inverseA[threadIndex];
-  } else {
-    ownInverse = inverseB[threadIndex - 128];
-  }
-  const int anyWithout = ke_join<256>(ownInverse == 0 ? 1 : 0, ke_shared(), [](int a, int b) {
-      return a | b; });
-  if (anyWithout == 0) return;
-  for (int placeIndex = threadIndex; placeIndex < 16384; placeIndex += 256) {
-    const int rowIndex = placeIndex / 128, columnIndex = placeIndex % 128;
-    const int m = mBegin + rowIndex, n = nBegin + columnIndex;
-    if (m >= 1024 || n >= 2048) continue;
-    if (inverseA[rowIndex] != 0 && inverseB[columnIndex] != 0) continue;
-    float wholeSum = 0;
-    for (int k = 0; k < 512; ++k) {
-      const float x_13 = x[m * 512 + k];
-      const float w_14 = w[n * 512 + k];
-      wholeSum += x_13 * w_14;
-    }
-    const float t_15 = wholeSum + b[n];
-    const float maximum_16 = ke_maximum(t_15, 0.0f);
-    y[m * 2048 + n] = maximum_16;
   }
 }
 
