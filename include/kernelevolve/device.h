@@ -39,6 +39,11 @@ KE_DEVICE uint32_t ke_shuffle_word(uint32_t word, int mask) {
   return __shfl_xor_sync(0xffffffffu, word, mask);
 }
 
+/* Of the lane with this number. */
+KE_DEVICE uint32_t ke_lane_word(uint32_t word, int lane) {
+  return __shfl_sync(0xffffffffu, word, lane);
+}
+
 /* Copies 16 bytes to shared memory in the background; ke_copies_wait<n>() returns when all but the
  * latest n groups of this thread have arrived. Other threads see them behind a barrier. */
 KE_DEVICE void ke_copy_16(void* to_shared, const void* from) {
@@ -275,8 +280,9 @@ KE_DEVICE ke_extreme<T> ke_argmin(ke_extreme<T> a, ke_extreme<T> b) {
   return wins || ke_is_before(b, a) ? b : a;
 }
 
-template <typename T>
-KE_DEVICE T ke_shuffle(T value, int mask) {
+/* A value by way of words of 32 bits, each of which `move` takes elsewhere. */
+template <typename T, typename Move>
+KE_DEVICE T ke_moved(T value, Move move) {
   if (sizeof(T) < 4) {
     union {
       T whole;
@@ -284,7 +290,7 @@ KE_DEVICE T ke_shuffle(T value, int mask) {
     } narrow;
     narrow.word = 0;
     narrow.whole = value;
-    narrow.word = ke_shuffle_word(narrow.word, mask);
+    narrow.word = move(narrow.word);
     return narrow.whole;
   }
   union {
@@ -294,9 +300,30 @@ KE_DEVICE T ke_shuffle(T value, int mask) {
   bits.whole = value;
 #pragma unroll
   for (int i = 0; i < (int)(sizeof(T) / 4); ++i) {
-    bits.words[i] = ke_shuffle_word(bits.words[i], mask);
+    bits.words[i] = move(bits.words[i]);
   }
   return bits.whole;
+}
+template <typename T>
+KE_DEVICE T ke_shuffle(T value, int mask) {
+  return ke_moved(value, [mask](uint32_t word) { return ke_shuffle_word(word, mask); });
+}
+/* The value of another lane of the warp, counted round it. */
+template <typename T>
+KE_DEVICE T ke_from_lane(T value, int lane) {
+  return ke_moved(value, [lane](uint32_t word) { return ke_lane_word(word, lane & 31); });
+}
+
+/* The join of the values of all lanes of the warp up to this one. */
+template <typename T, typename Join>
+KE_DEVICE T ke_scan_warp(T value, Join join) {
+  const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const T before = ke_from_lane(value, lane - step);
+    if (lane >= step) value = join(before, value);
+  }
+  return value;
 }
 
 /* Joins the values of kThreads neighbouring threads (a power of two; the first of them a multiple
