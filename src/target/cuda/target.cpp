@@ -29,6 +29,8 @@ const SkeletonPrinter& printer_of(ir::Skeleton skeleton) {
       return cuda::reduce_skeleton();
     case ir::Skeleton::contract:
       return cuda::contract_skeleton();
+    case ir::Skeleton::scan:
+      return cuda::scan_skeleton();
   }
   KE_ASSERT(false);
 }

@@ -172,6 +172,7 @@ class KernelPrinter {
       return Error{Errc::unavailable, std::string(why)};
     };
     if (kernel_.skeleton == ir::Skeleton::contract) return refuse("products are the library's");
+    if (kernel_.skeleton == ir::Skeleton::scan) return refuse("scans are the library's");
     for (const TensorId id : kernel_.reads) {
       if (program_.tensor(id).role == ir::Role::constant) return refuse("it reads a constant");
     }
