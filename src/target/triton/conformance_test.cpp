@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "base/json.hpp"
+#include "target/scan_cases.hpp"
 #include "target/triton/kernel.hpp"
 #include "target/triton/launcher.hpp"
 #include "target/triton/python.hpp"
@@ -161,6 +162,14 @@ TEST_F(Interpreted, RandomProgramsMeanWhatTheInterpreterSays) {
   }
   // Products and positions of extremes are the library's.
   expect_conformance(cases, 70);
+}
+
+TEST_F(Interpreted, ScansMeanWhatTheInterpreterSays) {
+  const std::vector<ir::Schedule> schedules{{}, {{"block", 32}, {"rows", 2}}};
+  std::vector<ConformanceCase> cases = target::scan_cases({129}, schedules);
+  // Triton's interpreter adds one element after another, a device in a tree.
+  for (ConformanceCase& one : cases) one.of_largest = 2e-5;
+  expect_conformance(cases, 20);
 }
 
 }  // namespace
