@@ -157,6 +157,34 @@ void collect_divisors(const Expr& e, std::map<int, std::set<int64_t>>& divisors)
   divisors[whole.axis].insert(product);
 }
 
+// Runs one axis from its end.
+void flip_axis(OpenStage& stage, int position) {
+  std::vector<ExprPtr> flipped;
+  for (int a = 0; a < static_cast<int>(stage.parallel.size()); ++a) {
+    const int64_t last = stage.parallel[static_cast<size_t>(a)].extent - 1;
+    flipped.push_back(a == position ? binary(BinaryOp::sub, index_constant(last), axis(a))
+                                    : axis(a));
+  }
+  replace_parallel(stage, stage.parallel, flipped, flipped);
+}
+
+// The parallel axis that e walks backwards, over all of it; -1 when it does not.
+int backward_axis(const OpenStage& stage, const Expr& e) {
+  Affine affine;
+  const int count = static_cast<int>(stage.parallel.size());
+  if (!as_affine(e, count, affine)) return -1;
+  int found = -1;
+  for (int a = 0; a < count; ++a) {
+    const int64_t step = affine.coefficients[static_cast<size_t>(a)];
+    if (step == 0) continue;
+    if (step != -1 || found >= 0) return -1;
+    found = a;
+  }
+  const bool whole =
+      found >= 0 && affine.base == stage.parallel[static_cast<size_t>(found)].extent - 1;
+  return whole ? found : -1;
+}
+
 class Aligner {
  public:
   Aligner(const Program& program, std::vector<OpenStage>& stages)
@@ -165,6 +193,7 @@ class Aligner {
   Result<void> run() {
     const size_t anchor = find_anchor();
     for (size_t p = 0; p < stages_[anchor].parallel.size(); ++p) {
+      if (static_cast<int>(p) == stages_[anchor].scan) continue;
       stages_[anchor].rows.push_back(static_cast<int>(p));
       rows_.push_back(stages_[anchor].parallel[p]);
     }
@@ -216,9 +245,21 @@ class Aligner {
     }
   }
 
-  // Merges or splits axes so that rows become plain axes. False when nothing is left to do.
+  // The axis of an aligned stage that the scan of its kernel runs along; -1 without a scan.
+  int scanned_axis(const OpenStage& stage) const {
+    const bool scans = stages_.front().scan >= 0;
+    if (!scans || stage.parallel.size() != rows_.size() + 1) return -1;
+    for (int p = 0; p < static_cast<int>(stage.parallel.size()); ++p) {
+      if (std::find(stage.rows.begin(), stage.rows.end(), p) == stage.rows.end()) return p;
+    }
+    return -1;
+  }
+
+  // Merges, splits or flips axes so that rows, and the axis of a scan, become plain axes. False
+  // when nothing is left to do.
   bool rewrite(OpenStage& stage) const {
     std::vector<int> group;
+    int backward = -1;
     std::map<int, std::set<int64_t>> divisors;
     each_load(stage, [&](const OpenStage& producer, const Expr& access) {
       if (!producer.aligned) return;
@@ -228,7 +269,15 @@ class Aligner {
         if (group.empty()) group = mixed_radix(stage, *e, rows_[r].extent);
         collect_divisors(*e, divisors);
       }
+      const int along = scanned_axis(producer);
+      if (along < 0) return;
+      const ExprPtr e = seen(producer, static_cast<size_t>(along), stage, access);
+      backward = std::max(backward, backward_axis(stage, *e));
     });
+    if (backward >= 0) {
+      flip_axis(stage, backward);
+      return true;
+    }
     if (!group.empty()) {
       merge_axes(stage, group);
       return true;
@@ -315,7 +364,7 @@ class Aligner {
 
   Result<void> check() const {
     for (const OpenStage& stage : stages_) {
-      const bool reduces = stage.reduce != ReduceOp::none;
+      const bool reduces = stage.reduce != ReduceOp::none && stage.scan < 0;
       if (reduces && stage.rows.size() != stage.parallel.size()) {
         return refuse(stage, "reduces over other rows than its kernel");
       }
@@ -353,6 +402,11 @@ bool uses_axis(const Expr& expr, int position) {
 
 Result<void> align(const Program& program, std::vector<OpenStage>& stages) {
   KE_ASSERT(!stages.empty());
+  for (size_t i = 1; i < stages.size(); ++i) {
+    if (stages[i].scan < 0) continue;
+    return Error{Errc::invalid, fmt::format("stage {} scans and is not its kernel's first",
+                                            program.tensor(stages[i].output).name)};
+  }
   return Aligner(program, stages).run();
 }
 

@@ -10,8 +10,9 @@ namespace {
 bool is_product(const OpenStage& stage) {
   const Expr& body = *stage.body;
   const bool floating = body.dtype == DType::float32 || body.dtype == DType::float64;
-  return stage.reduce == ReduceOp::sum && floating && stage.accumulator == body.dtype &&
-         body.kind == Expr::Kind::binary && body.binary == BinaryOp::mul;
+  return stage.reduce == ReduceOp::sum && stage.scan < 0 && floating &&
+         stage.accumulator == body.dtype && body.kind == Expr::Kind::binary &&
+         body.binary == BinaryOp::mul;
 }
 
 }  // namespace

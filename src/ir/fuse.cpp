@@ -92,12 +92,8 @@ class GreedyFuser {
 };
 
 std::optional<KernelPlan> checked(const ProgramIndex& index, Inliner& inliner, KernelPlan plan) {
-  const auto& stages = index.program.stages;
-  const bool reduces = std::any_of(plan.stages.begin(), plan.stages.end(), [&](StageId id) {
-    return !stages[static_cast<size_t>(id.index)].is_map();
-  });
   if (plan.skeleton != Skeleton::contract) {
-    plan.skeleton = reduces ? Skeleton::reduce : Skeleton::map;
+    plan.skeleton = skeleton_of(index.program, plan.stages);
   }
   if (build_kernel(index, inliner, plan)) return plan;
   return std::nullopt;
@@ -115,12 +111,19 @@ std::set<int> tensors_loaded(const ExprPtr& body) {
 
 KernelPlan alone(const ProgramIndex& index, Inliner& inliner, StageId stage) {
   KernelPlan plan{Skeleton::contract, {stage}, {}};
-  if (index.program.stage(stage).is_map()) {
-    plan.skeleton = Skeleton::map;
-  } else if (!build_kernel(index, inliner, plan)) {
-    plan.skeleton = Skeleton::reduce;
-  }
+  const Skeleton plain = skeleton_of(index.program, plan.stages);
+  if (plain != Skeleton::reduce || !build_kernel(index, inliner, plan)) plan.skeleton = plain;
   return plan;
+}
+
+Skeleton skeleton_of(const Program& program, const std::vector<StageId>& stages) {
+  Skeleton skeleton = Skeleton::map;
+  for (const StageId id : stages) {
+    const Stage& stage = program.stage(id);
+    if (stage.is_scan()) return Skeleton::scan;
+    if (!stage.is_map()) skeleton = Skeleton::reduce;
+  }
+  return skeleton;
 }
 
 std::optional<KernelPlan> with_stage(const ProgramIndex& index, Inliner& inliner,

@@ -27,7 +27,7 @@ std::vector<bool> worth_storing(const ProgramIndex& index);
 // transcendental one, 4 an index division, 1 a load after the first; index arithmetic is free.
 int64_t cost_of(const Expr& body);
 
-// Adds the stage to the kernel, changing a map kernel into a reduce kernel when the stage reduces.
+// Adds the stage to the kernel, changing a map kernel into another one when the stage reduces.
 // Nothing when the result is no legal kernel.
 std::optional<KernelPlan> with_stage(const ProgramIndex& index, Inliner& inliner,
                                      const KernelPlan& kernel, StageId stage);
@@ -38,6 +38,9 @@ std::optional<KernelPlan> merged(const ProgramIndex& index, Inliner& inliner, co
 
 // The kernel of that one stage: contract where it can be one, else reduce or map.
 KernelPlan alone(const ProgramIndex& index, Inliner& inliner, StageId stage);
+
+// The skeleton that stages need which are no contraction: scan, reduce or map.
+Skeleton skeleton_of(const Program& program, const std::vector<StageId>& stages);
 
 // Tensors that the body loads.
 std::set<int> tensors_loaded(const ExprPtr& body);

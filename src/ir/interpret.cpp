@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "ir/scalar.hpp"
@@ -187,8 +188,9 @@ class Interpreter {
     std::vector<ExprPtr> store;
     for (size_t i = 0; i < axes.size(); ++i) store.push_back(axis(static_cast<int>(i)));
     axes.insert(axes.end(), stage.reduction.begin(), stage.reduction.end());
-    return run({stage.output, *stage.body, store, stage.reduce, stage.accumulator}, axes,
-               stage.is_map() ? axes.size() : stage.parallel.size());
+    const Work work{stage.output, *stage.body, store, stage.reduce, stage.accumulator};
+    if (stage.is_scan()) return run_scan(work, axes, static_cast<size_t>(stage.scan));
+    return run(work, axes, stage.is_map() ? axes.size() : stage.parallel.size());
   }
 
   Result<void> run(const FusedKernel& kernel) {
@@ -196,8 +198,12 @@ class Interpreter {
       std::vector<Axis> axes = kernel.rows;
       axes.insert(axes.end(), stage.inner.begin(), stage.inner.end());
       const bool map = stage.reduce == ReduceOp::none;
-      TRY(run({stage.output, *stage.body, stage.store, stage.reduce, stage.accumulator}, axes,
-              map ? axes.size() : kernel.rows.size()));
+      const Work work{stage.output, *stage.body, stage.store, stage.reduce, stage.accumulator};
+      if (stage.scan) {
+        TRY(run_scan(work, axes, kernel.rows.size()));
+      } else {
+        TRY(run(work, axes, map ? axes.size() : kernel.rows.size()));
+      }
     }
     return {};
   }
@@ -245,6 +251,28 @@ class Interpreter {
       values.push_back(read_scalar(tensor.dtype, bytes.data() + offset * bytes_of(tensor.dtype)));
     } while (advance(position, tensor.shape, 0));
     written_[static_cast<size_t>(id.index)].assign(values.size(), true);
+    return {};
+  }
+
+  // Runs one scan along axes[scan].
+  Result<void> run_scan(const Work& work, const std::vector<Axis>& axes, size_t scan) {
+    const Tensor& output = program_.tensor(work.output);
+    allocate(work.output);
+    std::vector<int64_t> extents;
+    for (const Axis& a : axes) extents.push_back(a.extent);
+    axes_.assign(extents.size(), 0);
+    error_.reset();
+    if (has_zero(extents, 0, extents.size())) return {};
+    const int64_t length = std::exchange(extents[scan], 1);
+    do {
+      Reducer reducer(work.reduce, work.body.dtype, work.accumulator);
+      for (axes_[scan] = 0; axes_[scan] < length && !error_; ++axes_[scan]) {
+        reducer.add(eval(work.body));
+        store(work, reducer.result(output.dtype));
+      }
+      axes_[scan] = 0;
+      if (error_) return *error_;
+    } while (advance(axes_, extents, 0));
     return {};
   }
 

@@ -28,10 +28,46 @@ Error refuse(const Program& program, const OpenStage& stage, std::string_view wh
   return {Errc::invalid, fmt::format("stage {} {}", program.tensor(stage.output).name, what)};
 }
 
-Result<void> check_skeleton(const Program& program, Skeleton skeleton,
-                            const std::vector<OpenStage>& stages) {
+// A scan and the maps of what it yields, each at its own element.
+Result<void> check_scan(const Program& program, const std::vector<OpenStage>& stages) {
   for (size_t i = 0; i < stages.size(); ++i) {
     const OpenStage& stage = stages[i];
+    if ((i == 0) != (stage.scan >= 0) || (i > 0 && stage.reduce != ReduceOp::none)) {
+      return refuse(program, stage, "does not fit a scan kernel, whose first stage alone scans");
+    }
+    if (stage.rows.size() + 1 != stage.parallel.size()) {
+      return refuse(program, stage, "has other extents than its scan kernel");
+    }
+  }
+  return {};
+}
+
+Result<void> check_same_element(const Program& program, const FusedKernel& kernel) {
+  for (size_t i = 0; i < kernel.stages.size(); ++i) {
+    const FusedStage& stage = kernel.stages[i];
+    bool same_element = stage.inner[0].extent == kernel.stages[0].inner[0].extent;
+    walk(stage.body, [&](const Expr& e) {
+      if (e.kind != Expr::Kind::load) return;
+      for (const FusedStage& other : kernel.stages) {
+        if (other.output != e.tensor) continue;
+        for (size_t d = 0; d < other.store.size(); ++d) {
+          same_element = same_element && same(*e.operands[d], *other.store[d]);
+        }
+      }
+    });
+    if (same_element) continue;
+    return Error{Errc::invalid, fmt::format("stage {} reads its scan kernel at another element",
+                                            program.tensor(stage.output).name)};
+  }
+  return {};
+}
+
+Result<void> check_skeleton(const Program& program, Skeleton skeleton,
+                            const std::vector<OpenStage>& stages) {
+  if (skeleton == Skeleton::scan) return check_scan(program, stages);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const OpenStage& stage = stages[i];
+    if (stage.scan >= 0) return refuse(program, stage, "scans outside a scan kernel");
     const bool reduces = stage.reduce != ReduceOp::none;
     if (skeleton == Skeleton::map && reduces) {
       return refuse(program, stage, "reduces inside a map kernel");
@@ -59,6 +95,7 @@ FusedStage number_axes(const OpenStage& stage, const std::vector<int>& row_order
   FusedStage fused;
   fused.output = stage.output;
   fused.reduce = stage.reduce;
+  fused.scan = stage.scan >= 0;
   fused.accumulator = stage.accumulator;
   fused.origin = stage.origin;
   const size_t parallel = stage.parallel.size();
@@ -153,7 +190,9 @@ OpenStage open_stage(const Program& program, const Stage& stage, const Inliner::
   open.origin = origin_of(program, body.sources);
   std::vector<ExprPtr> renumbered;
   for (size_t p = 0; p < stage.parallel.size(); ++p) {
-    const bool dropped = stage.parallel[p].extent == 1;
+    const bool scanned = static_cast<int>(p) == stage.scan;
+    const bool dropped = stage.parallel[p].extent == 1 && !scanned;
+    if (scanned) open.scan = static_cast<int>(open.parallel.size());
     renumbered.push_back(dropped ? index_constant(0)
                                  : axis(static_cast<int>(open.parallel.size())));
     open.store.push_back(renumbered.back());
@@ -194,13 +233,17 @@ Result<FusedKernel> build_kernel(const ProgramIndex& index, Inliner& inliner,
   FusedKernel kernel;
   kernel.skeleton = plan.skeleton;
   kernel.schedule = plan.schedule;
-  for (int row : order) kernel.rows.push_back(anchor.parallel[static_cast<size_t>(row)]);
+  for (int row : order) {
+    const int own = anchor.rows[static_cast<size_t>(row)];
+    kernel.rows.push_back(anchor.parallel[static_cast<size_t>(own)]);
+  }
   for (const OpenStage& stage : stages) kernel.stages.push_back(number_axes(stage, order));
   const std::vector<Axis> before = kernel.rows;
   collapse(program, kernel, classes);
   if (plan.skeleton == Skeleton::contract) {
     name_contraction(kernel, classes_after(before, classes, kernel.rows));
   }
+  if (plan.skeleton == Skeleton::scan) TRY(check_same_element(program, kernel));
   separate_names(kernel);
   return kernel;
 }

@@ -55,6 +55,7 @@ struct OpenStage {
   TensorId output;
   std::vector<Axis> parallel, reduction;
   ReduceOp reduce = ReduceOp::none;
+  int scan = -1;  // a scan: its parallel axis, which is never a row
   DType accumulator = DType::float32;
   ExprPtr body;
   std::vector<ExprPtr> store;  // over the parallel axes
@@ -71,8 +72,8 @@ struct OpenStage {
 OpenStage open_stage(const Program& program, const Stage& stage, const Inliner::Body& body);
 
 // Gives every stage its rows, rewriting the axes of stages that see them through a view. The rows
-// are those of the first reduction, or of the first stage. Fails when a stage reads another one
-// across rows.
+// are those of the first reduction, or of the first stage; those of a scan, which comes first, are
+// all its axes but the one it runs along. Fails when a stage reads another one across rows.
 Result<void> align(const Program& program, std::vector<OpenStage>& stages);
 
 // Whether the stage (all of whose parallel axes are rows) is a sum of products of two factors that

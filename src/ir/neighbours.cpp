@@ -73,10 +73,8 @@ class Neighbourhood {
     const auto first = whole.stages.begin();
     result.stages.assign(first + static_cast<std::ptrdiff_t>(begin),
                          first + static_cast<std::ptrdiff_t>(end));
-    const bool reduces = std::any_of(result.stages.begin(), result.stages.end(), [&](StageId id) {
-      return !index_.program.stage(id).is_map();
-    });
-    if (!reduces) result.skeleton = Skeleton::map;
+    const Skeleton plain = skeleton_of(index_.program, result.stages);
+    if (plain != Skeleton::reduce) result.skeleton = plain;
     return result;
   }
 
@@ -94,7 +92,7 @@ class Neighbourhood {
   void change_skeleton(size_t k) {
     Plan candidate = plan_;
     KernelPlan& kernel = candidate.kernels[k];
-    if (kernel.skeleton == Skeleton::map) return;
+    if (kernel.skeleton == Skeleton::map || kernel.skeleton == Skeleton::scan) return;
     const bool contract = kernel.skeleton == Skeleton::contract;
     kernel.skeleton = contract ? Skeleton::reduce : Skeleton::contract;
     kernel.schedule.clear();

@@ -4,8 +4,8 @@
 // each kernel is scheduled. A stage named by no kernel is inlined into its consumers (legal for map
 // stages only). realize() turns (program, plan) into fused kernels that a target can print.
 //
-// Skeletons (DESIGN section 5): map, reduce, contract. What a schedule may hold is the target's
-// data: here it is only names and integers.
+// Skeletons (DESIGN section 5): map, reduce, contract, scan. What a schedule may hold is the
+// target's data: here it is only names and integers.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace ke::ir {
 
-enum class Skeleton : uint8_t { map, reduce, contract };
+enum class Skeleton : uint8_t { map, reduce, contract, scan };
 
 using Schedule = std::map<std::string, int64_t>;
 
@@ -39,19 +39,24 @@ struct Plan {
 
 // One loop of a fused kernel. Axes of `body` and `store` are numbered rows first (the kernel's),
 // then `inner`. Bodies have every inlined stage substituted.
-//  - reduce != none: a reduction over `inner` for each row, giving one value a row.
+//  - reduce != none: a reduction over `inner` for each row, giving one value a row; where it scans,
+//    one value an element: the reduction of the row up to there.
 //  - inner empty: one scalar computed a row.
 //  - otherwise a map over rows x inner.
 // A kernel of skeleton map has no inner axes at all: its rows are the elements. A kernel of
 // skeleton contract starts with one sum-reduction stage whose body is mul(a, b) and whose inner
 // axes are k, followed by stages without inner axes (the epilogue), all over the rows [batch...,
 // m..., n...]: m are the rows only a depends on, n those only b depends on, and neither is missing.
+// A kernel of skeleton scan starts with one scan over its single inner axis, followed by maps over
+// the same rows and inner axis, which read the scan, and each other, at their own element only. The
+// scan of a flipped tensor that is flipped back is one kernel whose accesses all run backwards.
 // Rows and inner axes of extent 1 are gone (a reduction keeps one); an index of a collapsed axis
 // reads axis / E and axis % E, which element_offset() turns into one stride again.
 struct FusedStage {
   TensorId output;
   std::vector<Axis> inner;
   ReduceOp reduce = ReduceOp::none;
+  bool scan = false;
   DType accumulator = DType::float32;
   ExprPtr body;
   std::vector<ExprPtr> store;  // one index a dimension of the output
@@ -65,7 +70,7 @@ struct FusedKernel {
   std::vector<FusedStage> stages;
   std::vector<TensorId> reads;      // tensors loaded that this kernel does not write
   std::vector<TensorId> writes;     // materialised: program outputs and what later kernels load
-  std::vector<TensorId> internals;  // written and read only here, one value a row: registers
+  std::vector<TensorId> internals;  // written and read only here, at one place: registers
   Schedule schedule;
 };
 
@@ -93,5 +98,5 @@ Digest digest_of(const Plan& plan);
 }  // namespace ke::ir
 
 template <>
-inline constexpr std::array<std::string_view, 3> ke::kEnumNames<ke::ir::Skeleton>{"map", "reduce",
-                                                                                  "contract"};
+inline constexpr std::array<std::string_view, 4> ke::kEnumNames<ke::ir::Skeleton>{
+    "map", "reduce", "contract", "scan"};

@@ -50,7 +50,7 @@ Result<KernelPlan> decode_kernel(const Json& json, const Program& program) {
   KernelPlan kernel;
   const auto skeleton = parse_enum<Skeleton>(TRY(fields.get<std::string>("skeleton")));
   if (!skeleton)
-    return Error{Errc::invalid, "a kernel's skeleton is none of map, reduce, contract"};
+    return Error{Errc::invalid, "a kernel's skeleton is none of map, reduce, contract, scan"};
   kernel.skeleton = *skeleton;
   const Json* stages = fields.find("stages");
   if (!stages || !stages->is_array() || stages->size() > program.stages.size()) {

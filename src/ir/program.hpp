@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Level 2: tensor expressions. A Program is a list of stages over declared tensors; each stage
-// writes one tensor, in one of two forms:
+// writes one tensor, in one of three forms:
 //
 //   map:     out[p...] = body(p...)
 //   reduce:  out[p...] = op over r... of body(p..., r...)
+//   scan:    out[p..., s, q...] = op over t in [0, s] of body(p..., t, q...)
 //
 // Axes are numbered parallel first, then reduction; Expr::axis refers to that numbering. A stage's
 // output is indexed by its parallel axes in order. keepdim and every view is index arithmetic in
@@ -61,7 +62,8 @@ struct Stage {
   TensorId output;
   std::vector<Axis> parallel;
   std::vector<Axis> reduction;
-  ReduceOp reduce = ReduceOp::none;
+  ReduceOp reduce = ReduceOp::none;  // sum, product, maximum or minimum where it scans
+  int scan = -1;                     // a scan: the parallel axis along which it runs
   // dtype the reduction accumulates in (body's dtype for maximum and the like). Targets may be
   // more exact than it, never less. The stage's result is cast to the output's dtype.
   DType accumulator = DType::float32;
@@ -70,6 +72,7 @@ struct Stage {
 
   int axis_count() const { return static_cast<int>(parallel.size() + reduction.size()); }
   bool is_map() const { return reduce == ReduceOp::none; }
+  bool is_scan() const { return scan >= 0; }
 };
 
 struct Program {

@@ -236,7 +236,8 @@ class Generator {
     const double kind = rng_.uniform();
     if (kind < 0.45) return add_map();
     if (kind < 0.6) return add_view();
-    if (kind < 0.85) return add_reduction();
+    if (kind < 0.8) return add_reduction();
+    if (kind < 0.87 && options_.scans) return add_scan();
     add_contraction();
   }
 
@@ -357,6 +358,29 @@ class Generator {
     const TensorId result = emit(output, parallel, reduction, reduce, body_dtype, body,
                                  fmt::format("test.{}", enum_name(reduce)));
     kept_.push_back({result, source, kept});
+  }
+
+  // Along any axis, sometimes backwards: flipped, scanned, and flipped back.
+  void add_scan() {
+    const TensorId source = random_tensor();
+    const Shape shape = tensor(source).shape;
+    if (shape.empty()) return add_map();
+    const auto reduce = static_cast<ReduceOp>(1 + rng_.below(4));
+    const DType dtype = reduction_dtype(reduce, tensor(source).dtype);
+    const auto along = static_cast<size_t>(rng_.below(static_cast<int64_t>(shape.size())));
+    std::vector<ExprPtr> indices(shape.size());
+    if (rng_.chance(0.4)) {
+      indices[along] = binary(BinaryOp::sub, index_constant(shape[along] - 1),
+                              axis(static_cast<int>(along)));
+    }
+    const ExprPtr body = substitute_axes(binary_or_leaf(source, shape, dtype), indices);
+    const TensorId result =
+        emit(dtype, shape, {}, reduce, dtype, body, fmt::format("test.scan_{}", enum_name(reduce)));
+    program_.stages.back().scan = static_cast<int>(along);
+    if (!indices[along]) return;
+    std::vector<ExprPtr> back = identity(shape.size());
+    back[along] = indices[along];
+    copy(result, shape, load_of(result, back));
   }
 
   DType reduction_dtype(ReduceOp reduce, DType source) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seeded random programs over everything the expression level can say, for property tests here and
-// in targets: maps, broadcasts, views, reductions of every kind, contractions, selects, casts,
-// gathers, strided inputs; extents 0, 1, primes and powers of two. Every program passes verify().
+// in targets: maps, broadcasts, views, reductions, scans, contractions, selects, casts, gathers,
+// strided inputs; extents 0, 1, primes and powers of two. Every program passes verify().
 #pragma once
 
 #include <vector>
@@ -18,6 +18,7 @@ struct RandomProgramOptions {
   int64_t iterations_max = 4096;  // of one stage
   bool zero_sizes = true;         // extents of 0, rarely
   bool half_types = true;         // float16 and bfloat16
+  bool scans = true;
   bool unusual_functions = true;  // every unary and binary operation, else + - * max min exp tanh
 };
 

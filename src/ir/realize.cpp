@@ -117,7 +117,9 @@ class Realizer {
     for (size_t k = 0; k < kernels.size(); ++k) {
       for (const FusedStage& stage : kernels[k].stages) {
         const auto position = static_cast<size_t>(stage.output.index);
-        const bool one_a_row = stage.inner.empty() || stage.reduce != ReduceOp::none;
+        // A scan's kernel reads each value only where it is made.
+        const bool one_a_row = stage.inner.empty() || stage.reduce != ReduceOp::none ||
+                               kernels[k].skeleton == Skeleton::scan;
         const bool local = last_read[position] <= static_cast<int>(k);
         const bool internal = one_a_row && local && !index_.is_output[position];
         (internal ? kernels[k].internals : kernels[k].writes).push_back(stage.output);

@@ -91,7 +91,7 @@ class StoringRule {
  private:
   bool is_product(size_t s) const {
     const Stage& stage = stages_[s];
-    return stage.reduce == ReduceOp::sum && is_floating(stage.accumulator) &&
+    return stage.reduce == ReduceOp::sum && !stage.is_scan() && is_floating(stage.accumulator) &&
            stage.body->kind == Expr::Kind::binary && stage.body->binary == BinaryOp::mul;
   }
 

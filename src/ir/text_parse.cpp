@@ -5,6 +5,7 @@
 // one sentence that names the line. What the text means is verify()'s business.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -204,9 +205,11 @@ class Parser {
     stage.parallel = TRY(parse_axes());
     TRY(expect("="));
     if (!accept("map")) {
+      const bool scans = accept("scan");
       stage.reduce = TRY(name_of<ReduceOp>("reduction"));
       if (stage.reduce == ReduceOp::none) return fail("unknown reduction");
-      stage.reduction = TRY(parse_axes());
+      if (scans) stage.scan = TRY(parse_scan_axis(stage.parallel));
+      if (!scans) stage.reduction = TRY(parse_axes());
     }
     if (accept("in")) stage.accumulator = TRY(name_of<DType>("dtype"));
     TRY(expect(":"));
@@ -218,6 +221,16 @@ class Parser {
     }
     program_.stages.push_back(std::move(stage));
     return {};
+  }
+
+  // "[n]": the position of the axis called n.
+  Result<int> parse_scan_axis(const std::vector<Axis>& axes) {
+    TRY(expect("["));
+    const std::string name = TRY(word());
+    TRY(expect("]"));
+    const auto found = std::ranges::find(axes, name, &Axis::name);
+    if (found == axes.end()) return fail("a scan runs along an axis that the stage does not have");
+    return static_cast<int>(found - axes.begin());
   }
 
   // --- Expressions ------------------------------------------------------------------------------

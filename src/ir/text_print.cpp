@@ -8,6 +8,8 @@
 //   inputs %0, %1
 //   stage %2[m=16, n=8] = sum[k=64] in float32: mul(load %0[i0, i2], load %1[i2, i1])  # aten.mm
 //   outputs %2
+//
+// A scan names the axis along which it runs: "stage %2[m=16, n=8] = scan sum[n] in float32: …".
 #include <fmt/format.h>
 
 #include <cmath>
@@ -57,9 +59,15 @@ std::string print_tensor(const Tensor& tensor, size_t index) {
 
 std::string print_stage(const Stage& stage) {
   std::string text =
-      fmt::format("stage %{}[{}] = {}", stage.output.index, print_axes(stage.parallel),
+      fmt::format("stage %{}[{}] = {}{}", stage.output.index, print_axes(stage.parallel),
+                  stage.is_scan() ? "scan " : "",
                   stage.is_map() ? "map" : enum_name(stage.reduce));
-  if (!stage.is_map()) text += fmt::format("[{}]", print_axes(stage.reduction));
+  if (stage.is_scan()) {
+    const auto at = static_cast<size_t>(stage.scan);
+    text += fmt::format("[{}]", at < stage.parallel.size() ? stage.parallel[at].name : "missing");
+  } else if (!stage.is_map()) {
+    text += fmt::format("[{}]", print_axes(stage.reduction));
+  }
   if (!stage.is_map() || stage.accumulator != DType::float32) {
     text += fmt::format(" in {}", enum_name(stage.accumulator));
   }

@@ -177,7 +177,8 @@ class Verifier {
   }
 
   Result<void> check_reduction(const Stage& stage, const Tensor& output) {
-    if (stage.is_map() != stage.reduction.empty()) {
+    if (stage.is_scan()) TRY(check_scan(stage));
+    if (!stage.is_scan() && stage.is_map() != stage.reduction.empty()) {
       return refuse("stage {} must have reduction axes exactly when it reduces", where_);
     }
     if (stage.is_map() || !stage.body) return {};
@@ -204,6 +205,17 @@ class Verifier {
     if (sum && (stage.accumulator == DType::boolean ||
                 (is_floating(body) && !is_floating(stage.accumulator)))) {
       return refuse("stage {} accumulates in a dtype that cannot hold its body", where_);
+    }
+    return {};
+  }
+
+  Result<void> check_scan(const Stage& stage) {
+    if (static_cast<size_t>(stage.scan) >= stage.parallel.size()) {
+      return refuse("stage {} scans along an axis that it does not have", where_);
+    }
+    if (!stage.reduction.empty()) return refuse("stage {} both scans and reduces", where_);
+    if (stage.reduce < ReduceOp::sum || stage.reduce > ReduceOp::minimum) {
+      return refuse("stage {} scans with something other than a sum, product or extreme", where_);
     }
     return {};
   }

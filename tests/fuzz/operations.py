@@ -314,11 +314,14 @@ def quantified(c: Choice) -> Text:
 
 
 def product(c: Choice) -> Text:
-    x = c.any()
-    wide = c.live[x].dtype.is_floating_point
+    x, op = c.any(), c.pick("cumsum", "cumprod")
+    d = c.dim(x)
     return c.pick(
-        f"{x}.prod({c.dim(x)}, keepdim={c.pick('True', 'False')})", f"{x}.prod()"
-    ), not wide
+        f"{x}.prod({d}, keepdim={c.pick('True', 'False')})",
+        f"{x}.prod()",
+        f"({x} * ({x} > 0)).{op}({d})",
+        f"{x}.flip({d}).{op}({d}).flip({d}) + 1",
+    ), not c.live[x].dtype.is_floating_point
 
 
 def norm(c: Choice) -> Text:
@@ -566,6 +569,7 @@ GENERATORS: tuple[Callable[[Choice], Text], ...] = (
     reduction,
     position,
     quantified,
+    product,
     product,
     norm,
     softmax,

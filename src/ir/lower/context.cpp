@@ -160,6 +160,7 @@ TensorId LoweringContext::add_stage(NewStage added) {
   stage.parallel = std::move(added.parallel);
   stage.reduction = std::move(added.reduction);
   stage.reduce = added.reduce;
+  stage.scan = added.scan;
   const bool is_map = added.reduce == ReduceOp::none;
   ExprPtr body = is_map ? cast(added.dtype, std::move(added.body)) : std::move(added.body);
   stage.accumulator = is_map ? added.dtype : added.accumulator;

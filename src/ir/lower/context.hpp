@@ -37,6 +37,7 @@ struct NewStage {
   std::vector<Axis> parallel;
   std::vector<Axis> reduction = {};
   ReduceOp reduce = ReduceOp::none;
+  int scan = -1;  // a scan: the parallel axis along which it runs
   DType accumulator = DType::float32;
   ExprPtr body;  // a map's is cast to dtype
 };

@@ -156,6 +156,28 @@ TEST(Lower, CopiesInputsAndRepeatedOutputs) {
   EXPECT_TRUE(matches_golden(lowered(g.returning({out, x, out})), "lower/outputs.txt"));
 }
 
+// What comes before is the scan's body, what comes after the place of its result.
+TEST(Lower, ScansWhatIsFlippedShiftedAndMasked) {
+  GraphWriter g;
+  const ValueId x = g.input("x", {4, 6}), mask = g.input("mask", {4, 6}, DType::boolean);
+  const ValueId turned = g.call("aten.flip.default", {Arg{x}, list({1})}, {4, 6});
+  const ValueId sums = g.call("aten.cumsum.default", {Arg{turned}, integer(1)}, {4, 6});
+  const ValueId back = g.call("aten.flip.default", {Arg{sums}, list({1})}, {4, 6});
+  const ValueId shifted = g.call("aten.constant_pad_nd.default", {Arg{x}, list({1, -1})}, {4, 6});
+  const ValueId before = g.call("aten.cumsum.default", {Arg{shifted}, integer(-1)}, {4, 6});
+  const ValueId masked = g.call("aten.mul.Tensor", {Arg{x}, Arg{mask}}, {4, 6});
+  const ValueId products = g.call("aten.cumprod.default", {Arg{masked}, integer(0)}, {4, 6});
+  EXPECT_TRUE(matches_golden(lowered(g.returning({back, before, products})), "lower/scans.txt"));
+}
+
+TEST(Lower, CountsInInt64AndScansHalfInSinglePrecision) {
+  GraphWriter g;
+  const ValueId x = g.input("x", {8}, DType::float16), b = g.input("b", {8}, DType::boolean);
+  const ValueId sums = g.call("aten.cumsum.default", {Arg{x}, integer(0)}, {8}, DType::float16, {});
+  const ValueId counts = g.call("aten.cumsum.default", {Arg{b}, integer(0)}, {8}, DType::int64, {});
+  EXPECT_TRUE(matches_golden(lowered(g.returning({sums, counts})), "lower/scan_types.txt"));
+}
+
 TEST(Lower, MakesTwoContractionsOfAttention) {
   GraphWriter g;
   const ValueId q = g.input("q", {1, 2, 4, 8}), k = g.input("k", {1, 2, 6, 8});

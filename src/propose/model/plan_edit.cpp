@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "ir/fuse.hpp"
 #include "propose/model/text.hpp"
 
 namespace ke::model {
@@ -133,7 +134,7 @@ class Editor {
     const size_t at = TRY(kernel(fields));
     const auto to = parse_enum<ir::Skeleton>(TRY(fields.get<std::string>("to")));
     TRY(fields.finish());
-    if (!to) return Error{Errc::invalid, "a skeleton is map, reduce or contract"};
+    if (!to) return Error{Errc::invalid, "a skeleton is map, reduce, contract or scan"};
     Kernels changed = kernels_;
     changed[at].plan.skeleton = *to;
     changed[at].start_anew();
@@ -166,11 +167,6 @@ class Editor {
     return done ? done : become(std::move(late));
   }
 
-  bool reduces(const std::vector<ir::StageId>& stages) const {
-    return std::ranges::any_of(
-        stages, [this](ir::StageId id) { return !program_.stage(id).is_map(); });
-  }
-
   Result<void> split(Fields& fields) {
     const size_t at = TRY(kernel(fields));
     const ir::StageId before = TRY(stage(fields, "before"));
@@ -186,7 +182,8 @@ class Editor {
     stages.erase(cut, stages.end());
     changed[at].start_anew();
     for (ir::KernelPlan* part : {&changed[at].plan, &rest.plan}) {
-      if (!reduces(part->stages)) part->skeleton = ir::Skeleton::map;
+      const ir::Skeleton plain = ir::skeleton_of(program_, part->stages);
+      if (plain != ir::Skeleton::reduce) part->skeleton = plain;
     }
     changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(rest));
     TRY(become(std::move(changed)));
@@ -230,8 +227,7 @@ class Editor {
 
   // Before the first kernel where that is legal.
   Result<void> keep_alone(ir::StageId id) {
-    const NumberedKernel alone{
-        next_, {reduces({id}) ? ir::Skeleton::reduce : ir::Skeleton::map, {id}, {}}};
+    const NumberedKernel alone{next_, {ir::skeleton_of(program_, {id}), {id}, {}}};
     Result<void> done;
     for (size_t k = 0; k <= kernels_.size(); ++k) {
       Kernels changed = kernels_;

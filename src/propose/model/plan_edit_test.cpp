@@ -138,8 +138,8 @@ TEST_F(PlanEdit, EveryRefusalSaysWhy) {
        "is not the name of a decision"},
       {R"({"edits": [{"op": "set", "kernel": 0, "decision": "block", "value": 64, "x": 1}]})",
        "unknown field 'x'"},
-      {R"({"edits": [{"op": "skeleton", "kernel": 0, "to": "scan"}]})",
-       "a skeleton is map, reduce or contract"},
+      {R"({"edits": [{"op": "skeleton", "kernel": 0, "to": "sort"}]})",
+       "a skeleton is map, reduce, contract or scan"},
       {R"({"edits": [{"op": "skeleton", "kernel": 0, "to": "map"}]})", "edit 1 is not legal: "},
       {R"({"edits": [{"op": "merge", "kernels": [0]}]})", "no two different numbers"},
       {R"({"edits": [{"op": "merge", "kernels": [0, 0]}]})", "no two different numbers"},
@@ -167,7 +167,7 @@ TEST_F(PlanEdit, EveryRefusalSaysWhy) {
 TEST_F(PlanEdit, RandomEditsAreLegalOrRefused) {
   Rng rng(1);
   const char* ops[] = {"set", "skeleton", "merge", "split", "inline", "keep"};
-  const char* skeletons[] = {"map", "reduce", "contract"};
+  const char* skeletons[] = {"map", "reduce", "contract", "scan"};
   int accepted_count = 0;
   for (int round = 0; round < 2000; ++round) {
     Json edits = Json::array();
@@ -178,7 +178,7 @@ TEST_F(PlanEdit, RandomEditsAreLegalOrRefused) {
         one["decision"] = rng.chance(0.5) ? "block" : "unroll";
         one["value"] = int64_t{1} << rng.below(8);
       }
-      if (op == 1) one["to"] = skeletons[rng.below(3)];
+      if (op == 1) one["to"] = skeletons[rng.below(4)];
       if (op == 2) one["kernels"] = {rng.below(4), rng.below(4)};
       if (op == 3) one["before"] = rng.below(5);
       if (op >= 4) one["stage"] = rng.below(5);

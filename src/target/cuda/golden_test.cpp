@@ -112,6 +112,30 @@ stage %3[i=4096] = sum[j=4096] in float32: load %2[i0, i1]  # aten._softmax.defa
 stage %4[i=4096, j=4096] = map: div(load %2[i0, i1], load %3[i0])  # aten._softmax.default
 outputs %4
 )"},
+    {"cumsum", R"(tensor %0 x: float32[2048, 32768] input
+tensor %1 y: float32[2048, 32768] output
+inputs %0
+stage %1[i=2048, j=32768] = scan sum[j] in float32: load %0[i0, i1]  # aten.cumsum.default
+outputs %1
+)"},
+    {"cumsum_reverse_masked",
+     R"(tensor %0 x: float32[999, 1500] input
+tensor %1 m: boolean[999, 1500] input
+tensor %2 s: float32[999, 1500] intermediate
+tensor %3 y: float32[999, 1500] output
+inputs %0, %1
+)"
+     "stage %2[i=999, j=1500] = scan sum[j] in float32: mul(load %0[i0, sub(1499, i1)], "
+     "cast(float32, load %1[i0, sub(1499, i1)]))  # aten.cumsum.default\n"
+     R"(stage %3[i=999, j=1500] = map: load %2[i0, sub(1499, i1)]  # aten.flip.default
+outputs %3
+)"},
+    {"cumprod_columns", R"(tensor %0 x: float32[64, 100, 333] input
+tensor %1 y: float32[64, 100, 333] output
+inputs %0
+stage %1[n=64, i=100, j=333] = scan product[i] in float32: load %0[i0, i1, i2]  # aten.cumprod
+outputs %1
+)"},
     {"argmax_columns", R"(tensor %0 x: float32[128, 256, 256] input
 tensor %1 y: int64[128, 256] output
 inputs %0

@@ -272,7 +272,8 @@ inline uint32_t peer_word(const char* address, int rank) {
   return word;
 }
 
-inline uint32_t shuffle_word(uint32_t word, int mask) {
+// The word of the lane with this number.
+inline uint32_t lane_word(uint32_t word, int lane) {
   const auto [first, last] = warp_of(*current);
   for (size_t i = first; i < last; ++i) {
     if (fibers[i].waits == Waits::over) end("a shuffle in a warp that a thread has left");
@@ -280,7 +281,7 @@ inline uint32_t shuffle_word(uint32_t word, int mask) {
   const size_t block = static_cast<size_t>(current->rank) * block_threads;
   words[block + static_cast<size_t>(current->index)] = word;
   wait(Waits::warp);
-  const uint32_t other = words[block + static_cast<size_t>(current->index ^ mask)];
+  const uint32_t other = words[first + static_cast<size_t>(lane)];
   wait(Waits::warp);
   return other;
 }
@@ -415,7 +416,10 @@ inline uint16_t ke_bits_f16(float value) {
   return bits;
 }
 inline uint32_t ke_shuffle_word(uint32_t word, int mask) {
-  return ke_emulation::shuffle_word(word, mask);
+  return ke_emulation::lane_word(word, ke_emulation::current->index % ke_emulation::kWarp ^ mask);
+}
+inline uint32_t ke_lane_word(uint32_t word, int lane) {
+  return ke_emulation::lane_word(word, lane);
 }
 inline void ke_copy_16(void* to_shared, const void* from) {
   ke_emulation::current->copies.back().push_back({to_shared, from});

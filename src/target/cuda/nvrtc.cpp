@@ -202,8 +202,10 @@ std::string Nvrtc::version() const {
 Result<Compilation> Nvrtc::compile(const std::string& source, std::string_view architecture,
                                    const std::vector<std::string>& flags) const {
   const std::string stdint(kStdint), device(embedded::device_h);
-  const std::array<const char*, 2> headers{stdint.c_str(), device.c_str()};
-  const std::array<const char*, 2> names{"stdint.h", "kernelevolve/device.h"};
+  const std::string operands(embedded::device_operands_h);
+  const std::array<const char*, 3> headers{stdint.c_str(), device.c_str(), operands.c_str()};
+  const std::array<const char*, 3> names{"stdint.h", "kernelevolve/device.h",
+                                         "kernelevolve/device_operands.h"};
   ProgramGuard guard{library_->destroy};
   const int made = library_->create(&guard.program, source.c_str(), "kernel.cu",
                                     static_cast<int>(headers.size()), headers.data(), names.data());

@@ -29,6 +29,8 @@ const SkeletonPrinter& printer_of(ir::Skeleton skeleton) {
       return cuda::reduce_skeleton();
     case ir::Skeleton::contract:
       return cuda::contract_skeleton();
+    case ir::Skeleton::scan:
+      return cuda::scan_skeleton();
   }
   KE_ASSERT(false);
 }
@@ -146,9 +148,10 @@ class CudaTarget final : public Target {
 
   Result<std::string> toolchain() const override {
     const auto nvrtc = TRY(cuda::Nvrtc::load(TRY(cuda::find_nvrtc())));
-    // The header is part of every printed source.
-    return fmt::format("NVRTC {}, device.h {}", nvrtc.version(),
-                       digest_of(embedded::device_h).short_hex());
+    // The headers are part of every printed source.
+    std::string headers;
+    for (const auto& file : embedded::ke_device_header_files()) headers += file.contents;
+    return fmt::format("NVRTC {}, device.h {}", nvrtc.version(), digest_of(headers).short_hex());
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "base/json.hpp"
 #include "base/rng.hpp"
 #include "ir/random_program.hpp"
+#include "target/scan_cases.hpp"
 #include "target/triton/kernel.hpp"
 #include "target/triton/launcher.hpp"
 #include "target/triton/python.hpp"
@@ -184,6 +185,14 @@ outputs %1
     target::plant_large_terms(cases.back(), 16384);
   }
   expect_conformance(cases, 0);
+}
+
+TEST_F(Interpreted, ScansMeanWhatTheInterpreterSays) {
+  const std::vector<ir::Schedule> schedules{{}, {{"block", 32}, {"rows", 2}}};
+  std::vector<ConformanceCase> cases = target::scan_cases({129}, schedules);
+  // Triton's interpreter adds one element after another, a device in a tree.
+  for (ConformanceCase& one : cases) one.of_largest = 2e-5;
+  expect_conformance(cases, 20);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // A map kernel takes BLOCK elements of the flattened rows a program. A reduce kernel takes a tile
 // of ROWS rows by BLOCK inner elements: where BLOCK holds all of them the row stays in registers,
-// else every stage walks the row in a loop. Reductions that follow each other share a walk.
+// else every stage walks the row in a loop. Reductions that follow each other share a walk. A scan
+// kernel walks the row once: each block is scanned and meets what is carried from those before it.
 #include "target/triton/kernel.hpp"
 
 #include <fmt/format.h>
@@ -12,8 +13,10 @@
 #include <set>
 
 #include "target/access.hpp"
+#include "target/scan_shape.hpp"
 #include "target/schedule.hpp"
 #include "target/triton/python.hpp"
+#include "target/triton/reductions.hpp"
 #include "target/triton/scalar_printer.hpp"
 
 namespace ke::triton {
@@ -27,6 +30,7 @@ using ir::ReduceOp;
 using ir::TensorId;
 
 constexpr int64_t kWholeRowMax = 16384;
+constexpr int64_t kScanBlock = 4096;
 constexpr int64_t kInt32Max = INT32_MAX;
 constexpr int64_t kProgramsMin = 64;     // fewer leave most of a device idle
 constexpr int64_t kSerialMax = 1 << 16;  // elements of a row that one program walks then
@@ -75,69 +79,14 @@ int64_t warps_for(int64_t elements) {
   return std::clamp<int64_t>(power_above(elements / 512), 1, 16);
 }
 
-std::string_view identity_of(ReduceOp op, bool floating) {
-  switch (op) {
-    case ReduceOp::product:
-      return floating ? "1.0" : "1";
-    case ReduceOp::maximum:
-      return "float('-inf')";
-    case ReduceOp::minimum:
-      return "float('inf')";
-    case ReduceOp::all:
-      return "1";
-    case ReduceOp::none:
-    case ReduceOp::sum:
-    case ReduceOp::argmax:
-    case ReduceOp::argmin:
-    case ReduceOp::any:
-      break;
-  }
-  return floating ? "0.0" : "0";
-}
-
-std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
-  switch (op) {
-    case ReduceOp::product:
-      return fmt::format("{} * {}", a, b);
-    case ReduceOp::maximum:
-    case ReduceOp::any:
-      return fmt::format("largest({}, {})", a, b);
-    case ReduceOp::minimum:
-    case ReduceOp::all:
-      return fmt::format("smallest({}, {})", a, b);
-    case ReduceOp::none:
-    case ReduceOp::sum:
-    case ReduceOp::argmax:
-    case ReduceOp::argmin:
-      break;
-  }
-  return fmt::format("{} + {}", a, b);
-}
-
-std::string collected(ReduceOp op, const std::string& a) {
-  switch (op) {
-    case ReduceOp::product:
-      return fmt::format("tl.reduce({}, 1, product, keep_dims=True)", a);
-    case ReduceOp::maximum:
-    case ReduceOp::any:
-      return fmt::format("tl.reduce({}, 1, largest, keep_dims=True)", a);
-    case ReduceOp::minimum:
-    case ReduceOp::all:
-      return fmt::format("tl.reduce({}, 1, smallest, keep_dims=True)", a);
-    case ReduceOp::none:
-    case ReduceOp::sum:
-    case ReduceOp::argmax:
-    case ReduceOp::argmin:
-      break;
-  }
-  return fmt::format("tl.sum({}, axis=1, keep_dims=True)", a);
-}
-
 class KernelPrinter {
  public:
-  KernelPrinter(const Program& program, const FusedKernel& kernel, const std::string& name)
+  // `backwards`: a scan runs from the end of its axis.
+  KernelPrinter(const Program& program, const FusedKernel& kernel, const std::string& name,
+                bool backwards)
       : program_(program),
         kernel_(kernel),
+        backwards_(backwards),
         choices_(kernel_choices(program, kernel)),
         wide_(is_wide(program, kernel)),
         name_(name),
@@ -150,7 +99,8 @@ class KernelPrinter {
     if (kernel_.skeleton == ir::Skeleton::map) {
       map();
     } else {
-      TRY(reduce());
+      TRY(open_rows());
+      kernel_.skeleton == ir::Skeleton::scan ? scan() : reduce();
     }
     if (!scalars_.why_not().empty()) return Error{Errc::unavailable, scalars_.why_not()};
     std::vector<std::string> parameters;
@@ -181,7 +131,8 @@ class KernelPrinter {
     std::set<TensorId> whole;  // written so far, more than a value a row
     for (const FusedStage& stage : kernel_.stages) {
       for (const TensorId id : ir_loads(stage)) {
-        if (whole.contains(id)) return refuse("a stage reads what another one of its kernel wrote");
+        if (!whole.contains(id) || kernel_.skeleton == ir::Skeleton::scan) continue;
+        return refuse("a stage reads what another one of its kernel wrote");
       }
       for (const FusedStage& earlier : kernel_.stages) {
         if (&earlier == &stage) break;
@@ -275,7 +226,7 @@ class KernelPrinter {
     text_.constants = fmt::format("BLOCK={}", block_);
   }
 
-  Result<void> reduce() {
+  Result<void> open_rows() {
     rows_ = target::chosen(kernel_, choices_, "rows");
     const int64_t count = target::product_of(kernel_.rows);
     const int64_t programs = (count + rows_ - 1) / rows_;
@@ -288,6 +239,13 @@ class KernelPrinter {
       scalars_.line(fmt::format("row_mask = row < {}", count));
     }
     row_axes_ = unflattened(kernel_.rows, "row", "r", 0);
+    text_.grid = fmt::format("({},)", programs);
+    text_.schedule = fmt::format("{} rows by {} elements a program", rows_, block_);
+    text_.constants = fmt::format("ROWS={}, BLOCK={}", rows_, block_);
+    return {};
+  }
+
+  void reduce() {
     for (size_t s = 0; s < kernel_.stages.size();) {
       const size_t end = group_end(s);
       if (kernel_.stages[s].inner.empty()) {
@@ -297,10 +255,63 @@ class KernelPrinter {
       }
       s = end;
     }
-    text_.grid = fmt::format("({},)", programs);
-    text_.schedule = fmt::format("{} rows by {} elements a program", rows_, block_);
-    text_.constants = fmt::format("ROWS={}, BLOCK={}", rows_, block_);
-    return {};
+  }
+
+  void scan() {
+    const FusedStage& stage = kernel_.stages.front();
+    const int64_t extent = stage.inner.front().extent;
+    const ir::DType carried = target::carry_dtype(stage), inside = target::block_dtype(stage);
+    const std::string identity(identity_of(stage.reduce, ir::is_floating(carried)));
+    const std::string carry = scalars_.fresh("carry");
+    scalars_.line(
+        fmt::format("{} = tl.full([ROWS, 1], {}, {})", carry, identity, type_text(carried)));
+    const int64_t blocks = (extent + block_ - 1) / block_;
+    if (blocks > 1) {
+      scalars_.line(fmt::format("for step in range(0, {}):", blocks));
+      scalars_.set_indent(8);
+    }
+    const std::string step = backwards_ ? fmt::format("({} - step)", blocks - 1) : "step";
+    open_inner(stage.inner, blocks > 1 ? step + " * BLOCK + " : "");
+    std::string value = fmt::format("tl.cast({}, {})", scalars_.print(stage.body),
+                                    type_text(target::scan_dtype(stage)));
+    if (inside != target::scan_dtype(stage)) {
+      value = fmt::format("tl.cast({}, {})", value, type_text(inside));
+    }
+    const std::string existing = scalars_.mask_of({0, 1});
+    if (!existing.empty()) value = fmt::format("tl.where({}, {}, {})", existing, value, identity);
+    const std::string block = scalars_.fresh("block"), here = scalars_.fresh("here");
+    scalars_.line(fmt::format("{} = tl.full([ROWS, BLOCK], {}, {})", block, identity,
+                              type_text(inside)));
+    scalars_.line(fmt::format("{} = {}", block, combined(stage.reduce, block, value)));
+    scalars_.line(fmt::format("{} = {}", here,
+                              combined(stage.reduce,
+                                       fmt::format("tl.cast({}, {})", carry, type_text(inside)),
+                                       scanned(stage.reduce, block, backwards_))));
+    scalars_.line(fmt::format("{} = {}", carry,
+                              combined(stage.reduce, carry,
+                                       fmt::format("tl.cast({}, {})",
+                                                   collected(stage.reduce, block),
+                                                   type_text(carried)))));
+    store_scanned(here);
+    scalars_.set_indent(4);
+  }
+
+  // What comes of a scan's values, each stored where somebody else reads it.
+  void store_scanned(std::string value) {
+    for (const FusedStage& stage : kernel_.stages) {
+      if (!stage.scan) value = scalars_.print(stage.body);
+      if (is_written(stage.output)) {
+        scalars_.store(stage.output, stage.store, value, "tl.zeros([ROWS, BLOCK], tl.int32)");
+      }
+      const ir::DType dtype = program_.tensor(stage.output).dtype;
+      value = fmt::format("tl.cast({}, {})", value, type_text(dtype));
+      if (dtype == ir::DType::boolean) value = fmt::format("({} != 0)", value);
+      if (compute_dtype(dtype) != dtype) {
+        value = fmt::format("{}.to({})", value, type_text(compute_dtype(dtype)));
+      }
+      value = scalars_.name(value);
+      scalars_.hold(stage.output, value);
+    }
   }
 
   // Stages from s on that share a walk: over the same axes, none needs what another one collects.
@@ -476,6 +487,7 @@ class KernelPrinter {
 
   const Program& program_;
   const FusedKernel& kernel_;
+  bool backwards_;
   std::vector<ScheduleChoice> choices_;
   bool wide_;
   std::string name_, body_;
@@ -500,6 +512,7 @@ std::vector<ScheduleChoice> kernel_choices(const Program& program, const FusedKe
   const int64_t whole = power_above(inner);
   const bool across = rows_are_contiguous(program, kernel);
   const int64_t block = across                  ? std::min<int64_t>(whole, 32)
+                        : kernel.skeleton == ir::Skeleton::scan ? std::min(whole, kScanBlock)
                         : whole <= kWholeRowMax ? whole
                                                 : 4096;
   int64_t tile = across ? 64 : std::clamp<int64_t>(1024 / block, 1, 64);
@@ -522,7 +535,11 @@ std::vector<TensorId> parameters_of(const FusedKernel& kernel) {
 
 Result<KernelText> print_kernel(const Program& program, const FusedKernel& kernel,
                                 const std::string& name) {
-  return KernelPrinter(program, kernel, name).print();
+  if (kernel.skeleton != ir::Skeleton::scan) {
+    return KernelPrinter(program, kernel, name, false).print();
+  }
+  const target::ScanShape shape = target::scan_shape(program, kernel);
+  return KernelPrinter(program, shape.kernel, name, shape.backwards).print();
 }
 
 }  // namespace ke::triton

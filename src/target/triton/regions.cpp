@@ -129,6 +129,8 @@ constexpr std::array<std::string_view, 15> kReducing = {"_softmax",
                                                         "var",
                                                         "var_mean"};
 
+constexpr std::array<std::string_view, 2> kScanning = {"cumsum", "cumprod"};
+
 template <size_t n>
 bool is_in(const std::array<std::string_view, n>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -138,7 +140,8 @@ bool is_view(const Node& node) { return is_in(kViews, ir::operation_of(node)); }
 
 bool may_fuse(const Node& node) {
   const std::string_view op = ir::operation_of(node);
-  return is_in(kViews, op) || is_in(kPointwise, op) || is_in(kReducing, op);
+  return is_in(kViews, op) || is_in(kPointwise, op) || is_in(kReducing, op) ||
+         is_in(kScanning, op);
 }
 
 class Partitioner {

@@ -227,7 +227,11 @@ std::string ScalarPrinter::make_load(const Expr& expr) {
   if (held != held_.end()) return held->second;
   const ir::Tensor& tensor = program_.tensor(expr.tensor);
   std::string at = offset(expr.tensor, expr.operands);
-  std::set<int> dimensions = dimensions_of(expr.operands);
+  // An axis of stride 0 is no part of the address, and a single address takes no mask.
+  std::set<int> dimensions;
+  for (const auto& term : target::address_of(tensor, expr.operands).terms) {
+    dimensions.merge(dimensions_of(*term.factor));
+  }
   std::string mask;
   if (const std::string guarded = guard(); !guarded.empty()) {
     for (const Frame& frame : frames_) {

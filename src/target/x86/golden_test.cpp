@@ -52,6 +52,18 @@ stage %3[i=16] = sum[j=16384] in float32: load %2[i0, i1]  # aten._softmax.defau
 stage %4[i=16, j=16384] = map: div(load %2[i0, i1], load %3[i0])  # aten._softmax.default
 outputs %4
 )"},
+    {"cumsum", R"(tensor %0 x: float32[128, 4000] input
+tensor %1 y: float32[128, 4000] output
+inputs %0
+stage %1[i=128, j=4000] = scan sum[j] in float32: load %0[i0, i1]  # aten.cumsum.default
+outputs %1
+)"},
+    {"cumprod_columns", R"(tensor %0 x: float32[64, 100, 333] input
+tensor %1 y: float32[64, 100, 333] output
+inputs %0
+stage %1[n=64, i=100, j=333] = scan product[i] in float32: load %0[i0, i1, i2]  # aten.cumprod
+outputs %1
+)"},
     {"argmax_rows_in_lanes", R"(tensor %0 x: float32[16, 256, 256] input
 tensor %1 y: int64[16, 256] output
 inputs %0

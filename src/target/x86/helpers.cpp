@@ -304,6 +304,34 @@ HelperSource across_lanes(std::string_view what, const Type& type) {
                             type.name, test)};
 }
 
+// "prefix_sum": each lane with all before it, in steps that double what a lane has met. "suffix":
+// with all after it.
+HelperSource scan_helper(std::string_view what, const Type& type) {
+  const std::string_view op = what.substr(7);
+  const bool forward = what.starts_with("prefix");
+  std::string text = fmt::format("static inline {0} {1}_of({0} v) {{\n", type.name, what);
+  std::vector<std::string> uses{type.name};
+  const bool extreme = op == "maximum" || op == "minimum";
+  if (extreme) uses.push_back(fmt::format("{}:{}", op, type.name));
+  // An extreme may meet itself twice, a sum or a product may not.
+  const std::string_view none = extreme ? "v" : "none";
+  if (!extreme) {
+    text += fmt::format("  const {0} none = {0}{{}}{1};\n", type.name, op == "sum" ? "" : " + 1");
+  }
+  for (int step = 1; step < type.lanes; step *= 2) {
+    std::string list;
+    for (int lane = 0; lane < type.lanes; ++lane) {
+      const int from = forward ? lane - step : lane + step;
+      const bool met = from >= 0 && from < type.lanes;
+      list += fmt::format(", {}", met ? from : type.lanes + lane);
+    }
+    const std::string other = fmt::format("__builtin_shufflevector(v, {}{})", none, list);
+    text += extreme ? fmt::format("  v = {}_of({}, v);\n", op, other)
+                    : fmt::format("  v = v {} {};\n", op == "sum" ? "+" : "*", other);
+  }
+  return {uses, text + "  return v;\n}\n"};
+}
+
 // max and min that let a NaN through.
 HelperSource extreme(std::string_view what, const Type& type) {
   const std::string_view op = what == "maximum" ? ">" : "<";
@@ -449,6 +477,7 @@ HelperSource find_source(std::string_view key) {
   if (auto source = memory_helper(what, type)) return *source;
   if (what == "round_to") return round_helper(type);
   if (what == "maximum" || what == "minimum") return extreme(what, type);
+  if (what.starts_with("prefix_") || what.starts_with("suffix_")) return scan_helper(what, type);
   if (what.ends_with("_lanes")) return across_lanes(what.substr(0, what.size() - 6), type);
   if (what == "all" || what == "any") return across_lanes(what, type);
   if (auto source = scalar_division(what, type); source && type.lanes == 1) return *source;

@@ -93,5 +93,6 @@ std::string assemble_cases(std::span<const PrintedCase> cases);
 const SkeletonPrinter& map_skeleton();
 const SkeletonPrinter& reduce_skeleton();
 const SkeletonPrinter& contract_skeleton();
+const SkeletonPrinter& scan_skeleton();
 
 }  // namespace ke::x86

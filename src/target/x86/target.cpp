@@ -50,6 +50,8 @@ const SkeletonPrinter& skeleton_of(ir::Skeleton skeleton) {
       return x86::reduce_skeleton();
     case ir::Skeleton::contract:
       return x86::contract_skeleton();
+    case ir::Skeleton::scan:
+      return x86::scan_skeleton();
   }
   KE_ASSERT(false);
 }
