@@ -83,16 +83,29 @@ void TileFinish::print_load(const std::string& to, const std::string& row_begin)
                         row_begin, column("eachOne")));
 }
 
-void TileFinish::print_row(const std::string& row_in_tile) {
-  if (!plan_.exact) {
-    const std::string inverse = inverse_of(plan_.operands[0], row_in_tile);
-    out_.line(fmt::format("const float rowInverse = {};", inverse));
-    out_.line("#pragma unroll");
-    out_.line(
-        "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
-        "rowInverse * columnInverses[eachOne];");
-    print_plain_sums();
+void TileFinish::print_store(const std::string& row_begin) {
+  if (quads_) {
+    out_.line(fmt::format("ke_copy<4>({} + laneIndex * 4, rowSums);", row_begin));
+    return;
   }
+  out_.line("#pragma unroll");
+  out_.line(
+      fmt::format("for (int eachOne = 0; eachOne < 4; ++eachOne) ({})[{}] = rowSums[eachOne];",
+                  row_begin, column("eachOne")));
+}
+
+void TileFinish::print_unscaled(const std::string& row_in_tile, const std::string& unless) {
+  const std::string inverse = inverse_of(plan_.operands[0], row_in_tile);
+  out_.line(unless.empty()
+                ? fmt::format("const float rowInverse = {};", inverse)
+                : fmt::format("const float rowInverse = {} ? 1.0f : {};", unless, inverse));
+  out_.line("#pragma unroll");
+  out_.line(
+      "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * "
+      "rowInverse * columnInverses[eachOne];");
+}
+
+void TileFinish::print_outputs() {
   if (!quads_) return print_single_columns();
   const AxisBinding& n = axes_[static_cast<size_t>(shape_.n_axis())];
   const std::string first = ElementLoop::first_variable(n, 4);

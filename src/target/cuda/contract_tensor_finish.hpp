@@ -22,17 +22,22 @@ class TileFinish {
 
   // What all rows of a tile share.
   void print_begin();
-  // A lane's columns of a row: from where the row begins.
+  // A lane's columns of a row: from where the row begins, or "rowSums" back there.
   void print_load(const std::string& to, const std::string& row_begin);
-  // "rowSums", of a row of the tile whose m is declared, becomes outputs.
-  void print_row(const std::string& row_in_tile);
+  void print_store(const std::string& row_begin);
+  // Undoes the scales of "rowSums", a row of the tile whose m is declared; not where `unless`
+  // holds.
+  void print_unscaled(const std::string& row_in_tile, const std::string& unless = "");
+  // Then replaces what has no parts.
+  void print_plain_sums();
+  // The epilogue of unscaled "rowSums".
+  void print_outputs();
 
  private:
   bool stores_quads() const;
   std::string inverse_of(const PackedOperand& operand, const std::string& row);
   void print_inverses();
   std::string column(const std::string& at) const;
-  void print_plain_sums();
   void print_single_columns();
 
   PrintContext& context_;

@@ -412,6 +412,8 @@ class TensorPrinter {
       out_.line(fmt::format("float* const warpSums = (float*)allStages + warpIndex * {};",
                             16 * kSumsPitch));
     }
+    const bool looks = !plan_.exact && !plan_.splits();
+    if (looks) out_.line("int lacksParts = 0;");
     out_.line("#pragma unroll");
     out_.open("for (int pairIndex = 0; pairIndex < 32; ++pairIndex)");
     out_.line("alignas(8) float pairOfSums[2];");
@@ -422,25 +424,56 @@ class TensorPrinter {
         fmt::format("for (int eachOne = 0; eachOne < 2; ++eachOne) pairOfSums[eachOne] = "
                     "tileSums[pairIndex * 2 + eachOne]{};",
                     cross));
+    if (looks) {
+      out_.line(
+          "lacksParts |= pairOfSums[0] != pairOfSums[0] || pairOfSums[1] != pairOfSums[1] ? 1 : "
+          "0;");
+    }
     out_.line(
         fmt::format("ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * {} + "
                     "pairIndex / 2 * 8 + laneIndex % 4 * 2, pairOfSums);",
                     pitch));
     out_.close();
+    if (looks) {
+      out_.line(
+          "lacksParts = ke_join<32>(lacksParts, ke_shared(), [](int a, int b) { return a | b; });");
+    }
     if (!plan_.splits()) out_.line("__syncwarp();");
   }
 
   // Each warp its 16 rows.
   void print_rows() {
-    const std::string& m = name_of(shape_.m_axis());
     finish_.print_begin();
+    if (!plan_.exact) print_lacking_rows();
     out_.line("#pragma unroll 2");
+    print_row_loop();
+    if (!plan_.exact) finish_.print_unscaled("warpIndex * 16 + rowIndex", "lacksParts != 0");
+    finish_.print_outputs();
+    out_.close();
+  }
+
+  void print_row_loop() {
+    const std::string& m = name_of(shape_.m_axis());
     out_.open("for (int rowIndex = 0; rowIndex < 16; ++rowIndex)");
     out_.line(fmt::format("const int {} = mBegin + warpIndex * 16 + rowIndex;", m));
     if (shape_.m % kTileRows != 0) out_.line(fmt::format("if ({} >= {}) break;", m, shape_.m));
     out_.line("alignas(16) float rowSums[4];");
-    finish_.print_load("rowSums", fmt::format("warpSums + rowIndex * {}", kSumsPitch));
-    finish_.print_row("warpIndex * 16 + rowIndex");
+    finish_.print_load("rowSums", sums_of_row());
+  }
+  static std::string sums_of_row() { return fmt::format("warpSums + rowIndex * {}", kSumsPitch); }
+
+  // Apart from the usual way, which so keeps its pace: a warp that lacks anything unscales all its
+  // rows, and puts them back.
+  void print_lacking_rows() {
+    out_.open("if (lacksParts != 0)");
+    out_.line("#pragma unroll 1");
+    print_row_loop();
+    finish_.print_unscaled("warpIndex * 16 + rowIndex");
+    finish_.print_plain_sums();
+    finish_.print_store(sums_of_row());
+    out_.close();
+    out_.line("#pragma unroll");
+    out_.line("for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = 1.0f;");
     out_.close();
   }
 
@@ -473,7 +506,11 @@ class TensorPrinter {
     out_.line(
         "for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] += sumsOfPart[eachOne];");
     out_.close();
-    finish_.print_row("rowIndex");
+    if (!plan_.exact) {
+      finish_.print_unscaled("rowIndex");
+      finish_.print_plain_sums();
+    }
+    finish_.print_outputs();
     out_.close();
   }
 

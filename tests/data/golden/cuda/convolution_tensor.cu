@@ -269,15 +269,18 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_convolution_product
     if (laneIndex == 0) ke_barrier_arrive(allDone);
     ke_barrier_wait(allDone, 0);
     float* const warpSums = (float*)allStages + warpIndex * 2176;
+    int lacksParts = 0;
     #pragma unroll
     for (int pairIndex = 0; pairIndex < 32; ++pairIndex) {
       alignas(8) float pairOfSums[2];
       #pragma unroll
       for (int eachOne = 0; eachOne < 2; ++eachOne) pairOfSums[eachOne] = tileSums[pairIndex * 2 +
           eachOne];
+      lacksParts |= pairOfSums[0] != pairOfSums[0] || pairOfSums[1] != pairOfSums[1] ? 1 : 0;
       ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * 136 + pairIndex / 2 * 8 +
           laneIndex % 4 * 2, pairOfSums);
     }
+    lacksParts = ke_join<32>(lacksParts, ke_shared(), [](int a, int b) { return a | b; });
     __syncwarp();
     const float* const inverseA = (const float*)(scratchRoom + INT64_C(147456)) +
         ((int64_t)restOfBlock * 1 + tileM) * 128;
@@ -289,6 +292,68 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_convolution_product
       const int floor_div_16 = rowAt15 / 3136;
       columnInverses[eachOne] = inverseB[floor_div_16];
     }
+    if (lacksParts != 0) {
+      #pragma unroll 1
+      for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
+        const int m = mBegin + warpIndex * 16 + rowIndex;
+        alignas(16) float rowSums[4];
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = (warpSums + rowIndex *
+            136)[eachOne * 32 + laneIndex];
+        const float rowInverse = inverseA[warpIndex * 16 + rowIndex];
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] *
+            rowInverse * columnInverses[eachOne];
+        const float sumOfFour = rowSums[0] + rowSums[1] + rowSums[2] + rowSums[3];
+        if (sumOfFour != sumOfFour) {
+          float plainSums[4] = {};
+          #pragma unroll 1
+          for (int kBegin = 0; kBegin < 576; kBegin += 64) {
+            float partSums[4] = {};
+            const int kEnd = kBegin + 64 < 576 ? kBegin + 64 : 576;
+            #pragma unroll 1
+            for (int k = kBegin; k < kEnd; ++k) {
+              const float w_17 = w[m * 576 + (k % 64) * 9 + (k / 64)];
+              const float leftFactor = w_17;
+              #pragma unroll
+              for (int eachOne = 0; eachOne < 4; ++eachOne) {
+                const int columnAt = nBegin + eachOne * 32 + laneIndex;
+                const int n = columnAt;
+                const int mod_18 = (n / 56) % 56;
+                const int floor_div_19 = k / 192;
+                const bool logical_and_20 = (((mod_18 + floor_div_19) + -1) >= 0) && (((mod_18 +
+                    floor_div_19) + -1) < 56);
+                const int mod_21 = n % 56;
+                const int mod_22 = (k / 64) % 3;
+                const bool logical_and_23 = (((mod_21 + mod_22) + -1) >= 0) && (((mod_21 + mod_22) +
+                    -1) < 56);
+                const bool inside_24 = logical_and_20 && logical_and_23;
+                float chosen_25;
+                if (inside_24) {
+                  const float x_26 = x[(n / 3136) * 200704 + (k % 64) * 3136 + ((n / 56) % 56) * 56
+                      + (k / 192) * 56 + (n % 56) + ((k / 64) % 3) - 57];
+                  chosen_25 = x_26;
+                }
+                else {
+                  chosen_25 = 0.0f;
+                }
+                partSums[eachOne] += leftFactor * chosen_25;
+              }
+            }
+            #pragma unroll
+            for (int eachOne = 0; eachOne < 4; ++eachOne) plainSums[eachOne] += partSums[eachOne];
+          }
+          #pragma unroll
+          for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] !=
+              rowSums[eachOne] ? plainSums[eachOne] : rowSums[eachOne];
+        }
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) (warpSums + rowIndex * 136)[eachOne * 32 +
+            laneIndex] = rowSums[eachOne];
+      }
+      #pragma unroll
+      for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = 1.0f;
+    }
     #pragma unroll 2
     for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
       const int m = mBegin + warpIndex * 16 + rowIndex;
@@ -296,53 +361,10 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_convolution_product
       #pragma unroll
       for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = (warpSums + rowIndex *
           136)[eachOne * 32 + laneIndex];
-      const float rowInverse = inverseA[warpIndex * 16 + rowIndex];
+      const float rowInverse = lacksParts != 0 ? 1.0f : inverseA[warpIndex * 16 + rowIndex];
       #pragma unroll
       for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * rowInverse
           * columnInverses[eachOne];
-      const float sumOfFour = rowSums[0] + rowSums[1] + rowSums[2] + rowSums[3];
-      if (sumOfFour != sumOfFour) {
-        float plainSums[4] = {};
-        #pragma unroll 1
-        for (int kBegin = 0; kBegin < 576; kBegin += 64) {
-          float partSums[4] = {};
-          const int kEnd = kBegin + 64 < 576 ? kBegin + 64 : 576;
-          #pragma unroll 1
-          for (int k = kBegin; k < kEnd; ++k) {
-            const float w_17 = w[m * 576 + (k % 64) * 9 + (k / 64)];
-            const float leftFactor = w_17;
-            #pragma unroll
-            for (int eachOne = 0; eachOne < 4; ++eachOne) {
-              const int columnAt = nBegin + eachOne * 32 + laneIndex;
-              const int n = columnAt;
-              const int mod_18 = (n / 56) % 56;
-              const int floor_div_19 = k / 192;
-              const bool logical_and_20 = (((mod_18 + floor_div_19) + -1) >= 0) && (((mod_18 +
-                  floor_div_19) + -1) < 56);
-              const int mod_21 = n % 56;
-              const int mod_22 = (k / 64) % 3;
-              const bool logical_and_23 = (((mod_21 + mod_22) + -1) >= 0) && (((mod_21 + mod_22) +
-                  -1) < 56);
-              const bool inside_24 = logical_and_20 && logical_and_23;
-              float chosen_25;
-              if (inside_24) {
-                const float x_26 = x[(n / 3136) * 200704 + (k % 64) * 3136 + ((n / 56) % 56) * 56 +
-                    (k / 192) * 56 + (n % 56) + ((k / 64) % 3) - 57];
-                chosen_25 = x_26;
-              }
-              else {
-                chosen_25 = 0.0f;
-              }
-              partSums[eachOne] += leftFactor * chosen_25;
-            }
-          }
-          #pragma unroll
-          for (int eachOne = 0; eachOne < 4; ++eachOne) plainSums[eachOne] += partSums[eachOne];
-        }
-        #pragma unroll
-        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] !=
-            rowSums[eachOne] ? plainSums[eachOne] : rowSums[eachOne];
-      }
       #pragma unroll
       for (int eachOne = 0; eachOne < 4; ++eachOne) {
         const int n = nBegin + eachOne * 32 + laneIndex;

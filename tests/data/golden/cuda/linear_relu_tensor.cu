@@ -253,15 +253,18 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
     if (laneIndex == 0) ke_barrier_arrive(allDone);
     ke_barrier_wait(allDone, 0);
     float* const warpSums = (float*)allStages + warpIndex * 2176;
+    int lacksParts = 0;
     #pragma unroll
     for (int pairIndex = 0; pairIndex < 32; ++pairIndex) {
       alignas(8) float pairOfSums[2];
       #pragma unroll
       for (int eachOne = 0; eachOne < 2; ++eachOne) pairOfSums[eachOne] = tileSums[pairIndex * 2 +
           eachOne] + crossSums[pairIndex * 2 + eachOne] * (1.0f / 2048);
+      lacksParts |= pairOfSums[0] != pairOfSums[0] || pairOfSums[1] != pairOfSums[1] ? 1 : 0;
       ke_copy<2>(warpSums + (laneIndex / 4 + pairIndex % 2 * 8) * 136 + pairIndex / 2 * 8 +
           laneIndex % 4 * 2, pairOfSums);
     }
+    lacksParts = ke_join<32>(lacksParts, ke_shared(), [](int a, int b) { return a | b; });
     __syncwarp();
     const float* const inverseA = (const float*)(scratchRoom + INT64_C(2097152)) +
         ((int64_t)restOfBlock * 8 + tileM) * 128;
@@ -272,41 +275,56 @@ extern "C" __global__ void __launch_bounds__(384, 1) kernel0_addmm_product(float
     for (int eachOne = 0; eachOne < 4; ++eachOne) {
       columnInverses[eachOne] = inverseB[laneIndex * 4 + eachOne];
     }
+    if (lacksParts != 0) {
+      #pragma unroll 1
+      for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
+        const int m = mBegin + warpIndex * 16 + rowIndex;
+        alignas(16) float rowSums[4];
+        ke_copy<4>(rowSums, warpSums + rowIndex * 136 + laneIndex * 4);
+        const float rowInverse = inverseA[warpIndex * 16 + rowIndex];
+        #pragma unroll
+        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] *
+            rowInverse * columnInverses[eachOne];
+        const float sumOfFour = rowSums[0] + rowSums[1] + rowSums[2] + rowSums[3];
+        if (sumOfFour != sumOfFour) {
+          float plainSums[4] = {};
+          #pragma unroll 1
+          for (int kBegin = 0; kBegin < 512; kBegin += 64) {
+            float partSums[4] = {};
+            const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
+            #pragma unroll 1
+            for (int k = kBegin; k < kEnd; ++k) {
+              const float x_8 = x[m * 512 + k];
+              const float leftFactor = x_8;
+              #pragma unroll
+              for (int eachOne = 0; eachOne < 4; ++eachOne) {
+                const int columnAt = nBegin + laneIndex * 4 + eachOne;
+                const int n = columnAt;
+                const float w_9 = w[n * 512 + k];
+                partSums[eachOne] += leftFactor * w_9;
+              }
+            }
+            #pragma unroll
+            for (int eachOne = 0; eachOne < 4; ++eachOne) plainSums[eachOne] += partSums[eachOne];
+          }
+          #pragma unroll
+          for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] !=
+              rowSums[eachOne] ? plainSums[eachOne] : rowSums[eachOne];
+        }
+        ke_copy<4>(warpSums + rowIndex * 136 + laneIndex * 4, rowSums);
+      }
+      #pragma unroll
+      for (int eachOne = 0; eachOne < 4; ++eachOne) columnInverses[eachOne] = 1.0f;
+    }
     #pragma unroll 2
     for (int rowIndex = 0; rowIndex < 16; ++rowIndex) {
       const int m = mBegin + warpIndex * 16 + rowIndex;
       alignas(16) float rowSums[4];
       ke_copy<4>(rowSums, warpSums + rowIndex * 136 + laneIndex * 4);
-      const float rowInverse = inverseA[warpIndex * 16 + rowIndex];
+      const float rowInverse = lacksParts != 0 ? 1.0f : inverseA[warpIndex * 16 + rowIndex];
       #pragma unroll
       for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] * rowInverse
           * columnInverses[eachOne];
-      const float sumOfFour = rowSums[0] + rowSums[1] + rowSums[2] + rowSums[3];
-      if (sumOfFour != sumOfFour) {
-        float plainSums[4] = {};
-        #pragma unroll 1
-        for (int kBegin = 0; kBegin < 512; kBegin += 64) {
-          float partSums[4] = {};
-          const int kEnd = kBegin + 64 < 512 ? kBegin + 64 : 512;
-          #pragma unroll 1
-          for (int k = kBegin; k < kEnd; ++k) {
-            const float x_8 = x[m * 512 + k];
-            const float leftFactor = x_8;
-            #pragma unroll
-            for (int eachOne = 0; eachOne < 4; ++eachOne) {
-              const int columnAt = nBegin + laneIndex * 4 + eachOne;
-              const int n = columnAt;
-              const float w_9 = w[n * 512 + k];
-              partSums[eachOne] += leftFactor * w_9;
-            }
-          }
-          #pragma unroll
-          for (int eachOne = 0; eachOne < 4; ++eachOne) plainSums[eachOne] += partSums[eachOne];
-        }
-        #pragma unroll
-        for (int eachOne = 0; eachOne < 4; ++eachOne) rowSums[eachOne] = rowSums[eachOne] !=
-            rowSums[eachOne] ? plainSums[eachOne] : rowSums[eachOne];
-      }
       const int nFirst = nBegin + laneIndex * 4;
       alignas(16) float bWide10[4];
       ke_copy<4>(bWide10, b + nFirst);
