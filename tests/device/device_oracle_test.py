@@ -291,7 +291,8 @@ class OnDevice(unittest.TestCase):
 
     def test_the_compiled_baseline(self) -> None:
         oracle = self.share(CHANGING)
-        oracle.ask("build", oracle.compiling, mutated=["count", "x"], reassigned=["last"])
+        changes = {"mutated": ["count", "x"], "reassigned": ["last"]}
+        oracle.ask("build", oracle.compiling, **changes, draws=[])
         first, second = oracle.make_slot(), oracle.make_slot()
         for slot in (first, second):
             oracle.fill(slot, with_truth=False)
