@@ -87,13 +87,19 @@ std::string level_line(const std::string& level, const SuiteSummary& summary) {
   for (const auto& [name, count] : summary.classes) {
     classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", count, name);
   }
+  std::string devices;  // what only devices have
+  if (summary.libraries > 0) {
+    devices += fmt::format("against the library's fastest form {:.3f}x ({} problems); ",
+                           summary.geomean_library, summary.libraries);
+  }
+  if (summary.graphs > 0) {
+    devices += fmt::format("replayed graphs {:.3f}x ({}); ", summary.geomean_graph, summary.graphs);
+  }
   return fmt::format(
       "{}: {} of {} accepted; against eager {:.3f}x (median {:.3f}x), against the better baseline "
-      "{:.3f}x;\n  against the library's fastest form {:.3f}x ({} problems), replayed graphs "
-      "{:.3f}x ({}); not slower than eager: {}.\n",
+      "{:.3f}x;\n  {}not slower than eager: {}.\n",
       level, summary.accepted, summary.problems, summary.geomean_eager, summary.median_eager,
-      summary.geomean, summary.geomean_library, summary.libraries, summary.geomean_graph,
-      summary.graphs, classes.empty() ? "none" : classes);
+      summary.geomean, devices, classes.empty() ? "none" : classes);
 }
 
 // A line a level, where there are several problems of a level.
