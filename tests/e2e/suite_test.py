@@ -11,13 +11,18 @@ from harness import RELU, CachedCase, main
 BROKEN = RELU.replace("return torch.relu(x)", "raise ValueError('no such luck')")
 
 
+def relu(shape: str) -> str:
+    """Large enough to be timed beside others."""
+    return RELU.replace("64, 1000", shape)
+
+
 class Suite(CachedCase):
     def rows(self) -> list[dict]:
         return [json.loads(line) for line in (self.folder / "out.jsonl").read_text().splitlines()]
 
     def test_jobs_share_the_problems_and_the_report_names_each(self) -> None:
         for number in (1, 2, 10):
-            self.write(f"all/level1/{number}_ReLU.py", RELU.replace("64, 1000", f"{300 + number}, 2000"))
+            self.write(f"all/level1/{number}_ReLU.py", relu(f"{300 + number}, 2000"))
         self.write("all/level1/3_Broken.py", BROKEN)
         command = ["suite", "run", "all", "--jobs", 2, "--steps", 1, "--out", "out.jsonl"]
         ran = self.run_binary(*command)
@@ -44,7 +49,7 @@ class Suite(CachedCase):
 
     def test_kernels_are_kept_for_another_workspace_and_judged_anew(self) -> None:
         for number in (1, 2):
-            self.write(f"kept/level1/{number}_ReLU.py", RELU.replace("64, 1000", f"{300 + number}, 2000"))
+            self.write(f"kept/level1/{number}_ReLU.py", relu(f"{300 + number}, 2000"))
         first = self.run_binary("suite", "run", "kept", "--steps", 2, "--out", "found.jsonl")
         self.assertEqual(first.returncode, 0, first.stderr)
         for _ in range(2):  # again: nothing is doubled
@@ -54,7 +59,7 @@ class Suite(CachedCase):
             row["problem"]: row
             for row in map(json.loads, (self.folder / "kept.jsonl").read_text().splitlines())
         }
-        self.write("kept/level1/2_ReLU.py", RELU.replace("64, 1000", "302, 2001"))  # another problem
+        self.write("kept/level1/2_ReLU.py", relu("302, 2001"))  # another problem
         # Only its experience is to be fresh: the machine is measured and compiled for.
         shutil.copytree(self.folder / ".kernelevolve/cache", self.folder / "fresh/cache")
 
