@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "app/json_lines.hpp"
 #include "app/natural_order.hpp"
 #include "base/json.hpp"
 #include "base/units.hpp"
@@ -18,7 +19,7 @@ namespace ke::app {
 namespace {
 
 constexpr int64_t kFileBytesMax = 256_MiB;
-constexpr int64_t kRankedMax = 1000;  // of a run, looked at for the best of class library
+constexpr int64_t kRankedMax = 1000;  // of a run: the best of class library may be far down
 
 Result<KeptKernel> decode(const Json& json) {
   Fields fields = TRY(Fields::of(json, "a kept kernel"));
@@ -42,32 +43,6 @@ bool better(const KeptKernel& a, const KeptKernel& b) {
   return std::tuple(a.confirmed, a.fitness) > std::tuple(b.confirmed, b.fitness);
 }
 
-Result<void> add_kernels_of_run(const GraphReader& graph, const RunRow& run,
-                                const ProblemRow& problem, int64_t count,
-                                std::vector<KeptKernel>& kernels) {
-  int64_t taken = 0;
-  bool has_library = false;
-  for (const RankedNode& ranked : TRY(graph.best_of_run(run.id, kRankedMax))) {
-    if (taken >= count && has_library) break;
-    const auto found = TRY(graph.verdict_of(ranked.node));
-    const bool library = found && found->evaluation.kernel_class == "library";
-    if (taken >= count && !library) continue;
-    ++taken;
-    has_library = has_library || library;
-    NodeRow node = TRY(graph.node(ranked.node));
-    kernels.push_back({.problem = problem.name,
-                       .problem_digest = problem.digest,
-                       .target = run.scope.target,
-                       .kernel_class = found ? found->evaluation.kernel_class : "",
-                       .proposer = std::move(node.proposer),
-                       .plan = std::move(node.plan),
-                       .source = std::move(node.source),
-                       .fitness = ranked.fitness,
-                       .confirmed = ranked.confirmed});
-  }
-  return {};
-}
-
 }  // namespace
 
 Json encode(const KeptKernel& kernel) {
@@ -80,17 +55,10 @@ Json encode(const KeptKernel& kernel) {
 
 Result<std::vector<KeptKernel>> parse_kept_kernels(std::string_view text) {
   std::vector<KeptKernel> kernels;
-  int64_t number = 0;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) break;  // cut by a kill
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json json = TRY(parse_json(line).context(fmt::format("line {}", number)));
-    kernels.push_back(TRY(decode(json).context(fmt::format("line {}", number))));
-  }
+  TRY(each_json_line(whole_lines(text), [&](const Json& json) -> Result<void> {
+    kernels.push_back(TRY(decode(json)));
+    return {};
+  }));
   return kernels;
 }
 
@@ -106,18 +74,18 @@ std::vector<KeptKernel> best_kernels(std::vector<KeptKernel> kernels, int64_t co
   });
   struct Taken {
     int64_t count = 0;
-    bool library = false;
+    bool has_form = false;
     std::set<Digest> sources;
   };
   std::map<std::tuple<std::string, Digest, std::string>, Taken> taken;
   std::vector<KeptKernel> best;
   for (KeptKernel& kernel : kernels) {
     Taken& mine = taken[{kernel.problem, kernel.problem_digest, kernel.target}];
-    const bool library = kernel.kernel_class == "library";
-    if (mine.count >= count && (mine.library || !library)) continue;
+    const bool is_form = kernel.kernel_class == "library";
+    if (mine.count >= count && (mine.has_form || !is_form)) continue;
     if (!mine.sources.insert(normalised_digest(kernel.source)).second) continue;
     ++mine.count;
-    mine.library = mine.library || library;
+    mine.has_form |= is_form;
     best.push_back(std::move(kernel));
   }
   return best;
@@ -127,9 +95,22 @@ Result<std::vector<KeptKernel>> kernels_of(const GraphReader& graph, int64_t cou
   std::vector<KeptKernel> kernels;
   for (const RunRow& run : TRY(graph.runs())) {
     const ProblemRow problem = TRY(graph.problem(run.scope.problem));
-    TRY(add_kernels_of_run(graph, run, problem, count, kernels));
+    for (const RankedNode& ranked : TRY(graph.best_of_run(run.id, kRankedMax))) {
+      NodeRow node = TRY(graph.node(ranked.node));
+      const auto found = TRY(graph.verdict_of(ranked.node));
+      kernels.push_back({.problem = problem.name,
+                         .problem_digest = problem.digest,
+                         .target = run.scope.target,
+                         .kernel_class = found ? found->evaluation.kernel_class : "",
+                         .proposer = std::move(node.proposer),
+                         .plan = std::move(node.plan),
+                         .source = std::move(node.source),
+                         .fitness = ranked.fitness,
+                         .confirmed = ranked.confirmed});
+    }
+    kernels = best_kernels(std::move(kernels), count);  // no more than are kept stay in memory
   }
-  return best_kernels(std::move(kernels), count);
+  return kernels;
 }
 
 Result<int64_t> keep_kernels(const GraphReader& graph, const std::string& path, int64_t count) {

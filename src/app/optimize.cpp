@@ -90,7 +90,7 @@ Result<OptimizeReport> report_of(const SearchResult& result, Session& session,
   }
   report.ended = enum_name(result.reason);
   if (result.evaluation) report.fill_figures(*result.evaluation);
-  report.library_speedup = TRY(best_of_library(session.graph(), result.run));
+  report.form_speedup = TRY(best_of_library(session.graph(), result.run));
   if (result.best) report.kernel_path = TRY(write_best(session, result.best, out, workspace));
   return report;
 }
@@ -137,7 +137,7 @@ Result<SearchOptions> with_seeds(const OptimizeRequest& request, Session& sessio
                                                session.problem().name, others)}});
   }
   if (!request.judge_only) {
-    for (SeedKernel& seed : session.library_seeds(events)) options.seeds.push_back(std::move(seed));
+    for (SeedKernel& seed : session.seed_forms(events)) options.seeds.push_back(std::move(seed));
     return options;
   }
   if (options.seeds.empty()) {

@@ -92,8 +92,8 @@ std::optional<double> OptimizeReport::speedup() const {
 
 std::optional<double> OptimizeReport::speedup_vs_library() const {
   const std::optional<double> own = speedup();
-  if (!own || !library_speedup) return std::nullopt;
-  return *own / std::max(1.0, *library_speedup);
+  if (!own || !form_speedup) return std::nullopt;
+  return *own / std::max(1.0, *form_speedup);
 }
 
 Json encode(const OptimizeReport& report) {
@@ -122,7 +122,7 @@ Json encode(const OptimizeReport& report) {
   if (report.graph_ns) {
     json["graph_ns"] = {{"kernel", *report.graph_ns}, {"eager", or_null(report.graph_eager_ns)}};
   }
-  if (report.library_speedup) json["library_speedup"] = *report.library_speedup;
+  if (report.form_speedup) json["form_speedup"] = *report.form_speedup;
   if (report.models) json["models"] = encode_models(*report.models, report.speedup());
   if (!report.error.empty()) json["error"] = report.error;
   for (const CaseResult& one : report.cases) json["cases"].push_back(encode_case(one));
@@ -149,7 +149,7 @@ Result<OptimizeReport> decode_optimize_report(const Json& json) {
     report.graph_ns = TRY(inner.get_optional<int64_t>("kernel"));
     report.graph_eager_ns = TRY(inner.get_optional<int64_t>("eager"));
   }
-  report.library_speedup = TRY(fields.get_optional<double>("library_speedup"));
+  report.form_speedup = TRY(fields.get_optional<double>("form_speedup"));
   report.kernel_path = TRY(fields.get_or<std::string>("kernel_path", ""));
   report.node = TRY(fields.get_or<int64_t>("node", 0));
   report.run = TRY(fields.get_or<int64_t>("run", 0));

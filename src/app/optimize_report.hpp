@@ -39,8 +39,9 @@ struct OptimizeReport {
   std::optional<int64_t> compile_ns;
   std::optional<int64_t> graph_ns;        // a replay of the captured call; devices only
   std::optional<int64_t> graph_eager_ns;  // the same of eager
-  // The most that a kernel of class library won against the better baseline; empty: none judged.
-  std::optional<double> library_speedup;
+  // What the fastest kernel of class library, a form of the library's, won against the better
+  // baseline; empty: none was judged.
+  std::optional<double> form_speedup;
   std::string kernel_path;  // empty: none
   int64_t node = 0;         // 0: none
   int64_t run = 0;

@@ -255,7 +255,7 @@ Determinism Session::determinism() const {
   return problem().determinism.value_or(options_.determinism);
 }
 
-std::vector<SeedKernel> Session::library_seeds(EventSink& events) {
+std::vector<SeedKernel> Session::seed_forms(EventSink& events) {
   std::vector<SeedKernel> seeds;
   if (dynamic_cast<const ModelPrinter*>(target_.get()) == nullptr || oracles_.size() != 1 ||
       oracles_.front()->device_bench() == nullptr) {

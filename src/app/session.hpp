@@ -67,7 +67,7 @@ class Session {
 
   // What the library makes of the problem, for a search to begin with; none for targets whose
   // kernels are no Python modules. Waits for torch.compile. A failure is told and gives none.
-  std::vector<SeedKernel> library_seeds(EventSink& events);
+  std::vector<SeedKernel> seed_forms(EventSink& events);
 
   // `models`: null for a run without.
   SearchDependencies dependencies(EventSink& events, std::stop_token stop,

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <set>
 
+#include "app/json_lines.hpp"
 #include "app/natural_order.hpp"
 #include "app/suite_report.hpp"
 #include "base/digest.hpp"
@@ -70,9 +71,7 @@ bool selected(const SuiteRequest& request, const std::string& name) {
 Result<std::string> existing_results(const std::string& path) {
   if (!os::exists(path)) return std::string();
   std::string text = TRY(os::read_file(path, kResultsBytesMax));
-  // A line cut by a kill is dropped: its problem runs again.
-  const size_t whole = text.find_last_of('\n');
-  text.resize(whole == std::string::npos ? 0 : whole + 1);
+  text.resize(whole_lines(text).size());  // the problem of a line cut by a kill runs again
   return text;
 }
 

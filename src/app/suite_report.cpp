@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "app/json_lines.hpp"
 #include "app/natural_order.hpp"
 #include "base/json.hpp"
 
@@ -152,21 +153,15 @@ std::string escape_html(std::string_view text) {
 Result<std::vector<OptimizeReport>> parse_suite_results(std::string_view text) {
   std::map<std::pair<std::string, std::string>, size_t> position;
   std::vector<OptimizeReport> rows;
-  int64_t number = 0;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json json = TRY(parse_json(line).context(fmt::format("line {}", number)));
-    OptimizeReport row = TRY(decode_optimize_report(json).context(fmt::format("line {}", number)));
+  TRY(each_json_line(text, [&](const Json& json) -> Result<void> {
+    OptimizeReport row = TRY(decode_optimize_report(json));
     const auto [it, fresh] = position.try_emplace({row.problem, row.target}, rows.size());
     if (fresh)
       rows.push_back(std::move(row));
     else
       rows[it->second] = std::move(row);
-  }
+    return {};
+  }));
   return rows;
 }
 
@@ -179,15 +174,15 @@ std::vector<OptimizeReport> best_of_each_problem(const std::vector<OptimizeRepor
   for (const OptimizeReport& row : rows) {
     const OptimizeReport*& chosen = best[row.problem];
     if (chosen == nullptr || worth(row) >= worth(*chosen)) chosen = &row;
-    if (!row.library_speedup) continue;
+    if (!row.form_speedup) continue;
     double& most = library[row.problem];
-    most = std::max(most, *row.library_speedup);
+    most = std::max(most, *row.form_speedup);
   }
   std::vector<OptimizeReport> found;
   for (const auto& [problem, row] : best) {
     found.push_back(*row);
     const auto form = library.find(problem);
-    if (form != library.end()) found.back().library_speedup = form->second;
+    if (form != library.end()) found.back().form_speedup = form->second;
   }
   std::ranges::sort(found, [](const OptimizeReport& a, const OptimizeReport& b) {
     return natural_less(a.problem, b.problem);

@@ -101,14 +101,14 @@ TEST(SuiteReport, SaysALevelAtATimeWhatClassesWon) {
 TEST(SuiteReport, ComparesWithTheFastestFormOfTheLibraryThatAnyRowKnows) {
   OptimizeReport own = accepted("level1/1", 4, 3), form = accepted("level1/1", 2, 1.5);
   form.target = "triton";
-  form.library_speedup = 1.5;
+  form.form_speedup = 1.5;
   const auto read = parse_suite_results(dump_json(encode(own)) + "\n" + dump_json(encode(form)));
   ASSERT_TRUE(read) << read.error().to_string();
   const auto best = best_of_each_problem(*read);
   ASSERT_EQ(best.size(), 1u);
   EXPECT_EQ(best[0].speedup_vs_library(), 2.0);
   OptimizeReport unknown = accepted("level1/2", 9, 9), slow_form = accepted("level1/3", 2, 2);
-  slow_form.library_speedup = 0.5;  // eager and torch.compile are forms of the library's as well
+  slow_form.form_speedup = 0.5;  // eager and torch.compile are forms of the library's as well
   const SuiteSummary summary = summarize({best[0], unknown, slow_form});
   EXPECT_EQ(summary.libraries, 2);
   EXPECT_DOUBLE_EQ(summary.geomean_library, 2);
