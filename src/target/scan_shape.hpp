@@ -16,7 +16,10 @@ struct ScanShape {
   bool backwards = false;
   int64_t rows = 1;    // product of the row extents
   int64_t length = 0;  // of the inner axis
+  int row_axis = -1;   // of the rows, the one along which memory suggests to go; -1: no rows
+  bool across = false;  // rather along it than along the inner axis
   int axis() const { return static_cast<int>(kernel.rows.size()); }
+  int64_t row_extent() const;  // of row_axis; 1 without rows
 };
 ScanShape scan_shape(const ir::Program& program, const ir::FusedKernel& kernel);
 

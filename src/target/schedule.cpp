@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/schedule.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -21,6 +23,15 @@ int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> ch
     return best;
   }
   KE_ASSERT(false && "no such schedule choice");
+}
+
+ScheduleChoice powers_choice(std::string name, int64_t lowest, int64_t highest, int64_t preferred) {
+  ScheduleChoice choice{std::move(name), {}, lowest};
+  for (int64_t value = lowest; value <= std::max(lowest, highest); value *= 2) {
+    choice.values.push_back(value);
+    if (value <= preferred) choice.preferred = value;
+  }
+  return choice;
 }
 
 }  // namespace ke::target

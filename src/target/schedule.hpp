@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ir/plan.hpp"
@@ -14,5 +15,8 @@ namespace ke::target {
 // The value of a schedule entry, or the preferred one of `choices`, snapped to a legal value.
 int64_t chosen(const ir::FusedKernel& kernel, std::span<const ScheduleChoice> choices,
                std::string_view name);
+
+// Powers of two times `lowest`, up to `highest`; preferred is the greatest up to `preferred`.
+ScheduleChoice powers_choice(std::string name, int64_t lowest, int64_t highest, int64_t preferred);
 
 }  // namespace ke::target

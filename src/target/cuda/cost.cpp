@@ -34,15 +34,6 @@ double kernel_ns(const KernelWork& work, double threads, double share, const Dev
   return std::max(memory, arithmetic) + device.launch_ns;
 }
 
-ScheduleChoice powers_choice(std::string name, int64_t lowest, int64_t highest, int64_t preferred) {
-  ScheduleChoice choice{std::move(name), {}, lowest};
-  for (int64_t value = lowest; value <= std::max(lowest, highest); value *= 2) {
-    choice.values.push_back(value);
-    if (value <= preferred) choice.preferred = value;
-  }
-  return choice;
-}
-
 std::string_view index_type(const AxisBinding& axis) {
   return axis.extent <= INT32_MAX ? "int" : "int64_t";
 }

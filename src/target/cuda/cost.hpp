@@ -8,8 +8,11 @@
 
 #include "target/cuda/device.hpp"
 #include "target/cuda/scalar_printer.hpp"
+#include "target/schedule.hpp"
 
 namespace ke::cuda {
+
+using target::powers_choice;
 
 struct KernelWork {
   double read = 0, written = 0;  // bytes, each tensor once
@@ -19,9 +22,6 @@ KernelWork work_of(const ir::Program& program, const ir::FusedKernel& kernel);
 
 // `share` of the bandwidth is what the kind of access allows when enough threads run.
 double kernel_ns(const KernelWork& work, double threads, double share, const Device& device);
-
-// Powers of two from `lowest` to `highest`; preferred is the largest that `preferred` allows.
-ScheduleChoice powers_choice(std::string name, int64_t lowest, int64_t highest, int64_t preferred);
 
 // "int", or "int64_t" where the extent needs it.
 std::string_view index_type(const AxisBinding& axis);

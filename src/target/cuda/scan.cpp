@@ -33,7 +33,6 @@ constexpr int64_t kScanWords = 16;  // of a row that a thread has in flight
 struct ScanPlan {
   target::ScanShape shape;
   bool columns = false;
-  int row_axis = -1;      // along which columns lie
   int64_t widest = 1;     // neighbours that memory allows at once
   int64_t width = 1;      // neighbours that a thread handles at once
   int64_t members = 32;   // threads that share a row, whole warps
@@ -55,18 +54,8 @@ int64_t power_below(int64_t value) {
 // The layout that memory suggests, and whether the other one is possible.
 ScanPlan suggested_scan(const Program& program, const FusedKernel& kernel, bool& either) {
   ScanPlan plan{target::scan_shape(program, kernel)};
-  std::vector<double> scores(kernel.rows.size() + 1);
-  for (const FusedStage& stage : plan.shape.kernel.stages) {
-    const auto more = target::lane_scores(program, stage, static_cast<int>(scores.size()));
-    for (size_t k = 0; k < scores.size(); ++k) scores[k] += more[k];
-  }
-  for (size_t k = 0; k < kernel.rows.size(); ++k) {
-    const bool better =
-        plan.row_axis < 0 || scores[k] >= scores[static_cast<size_t>(plan.row_axis)];
-    if (better) plan.row_axis = static_cast<int>(k);
-  }
-  either = plan.row_axis >= 0 && kernel.rows[static_cast<size_t>(plan.row_axis)].extent >= 8;
-  plan.columns = either && scores[static_cast<size_t>(plan.row_axis)] > scores.back();
+  either = plan.shape.row_axis >= 0 && plan.shape.row_extent() >= 8;
+  plan.columns = either && plan.shape.across;
   plan.widest = widest_group(program, plan.shape.kernel.stages, plan.shape.axis());
   while (plan.widest > 1 && plan.shape.length % plan.widest != 0) plan.widest /= 2;
   return plan;
@@ -386,7 +375,7 @@ class ScanPrinter {
     if (plan_.shape.rows % plan_.block != 0) {
       out_.line(fmt::format("if (rowIndex >= {}) return;", plan_.shape.rows));
     }
-    print_coordinates(plan_.row_axis);
+    print_coordinates(plan_.shape.row_axis);
     out_.line(fmt::format("{} carryValue = {};", carry_, identity_of(scan_)));
     const int64_t length = plan_.shape.length, turns = plan_.in_flight;
     const std::string_view type = length + turns <= INT32_MAX ? "int" : "int64_t";

@@ -3,6 +3,21 @@
 
 namespace ke::x86 {
 
+Traffic traffic_of(const ir::Program& program, const ir::FusedKernel& kernel) {
+  Traffic traffic;
+  for (const ir::TensorId id : kernel.reads) {
+    traffic.read += static_cast<double>(footprint_bytes(program.tensor(id)));
+  }
+  for (const ir::TensorId id : kernel.writes) {
+    traffic.written += static_cast<double>(footprint_bytes(program.tensor(id)));
+  }
+  for (const ir::FusedStage& stage : kernel.stages) {
+    traffic.operations +=
+        operations(*stage.body) * static_cast<double>(product_of(axes_of(kernel, stage)));
+  }
+  return traffic;
+}
+
 double move_ns(double bytes, double footprint, bool parallel, const MachineProfile& machine) {
   const bool cached = footprint < 0.7 * static_cast<double>(machine.llc_bytes);
   const double share = parallel ? 1.0 : 1.0 / machine.threads;

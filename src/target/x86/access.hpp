@@ -24,6 +24,12 @@ double move_ns(double bytes, double footprint, bool parallel, const MachineProfi
 // Nanoseconds of `count` weighted f32 operations, in vectors or one by one.
 double compute_ns(double count, bool vectorized, bool parallel, const MachineProfile& machine);
 
+// What a kernel moves, in bytes, and computes, in weighted operations.
+struct Traffic {
+  double read = 0, written = 0, operations = 0;
+};
+Traffic traffic_of(const ir::Program& program, const ir::FusedKernel& kernel);
+
 inline constexpr double kForkJoinNs = 4000;  // one parallel_for
 
 // Whether every vector of the stage's store along the lane axis begins at a multiple of 32 bytes,

@@ -63,25 +63,6 @@ bool can_stream(const Program& program, const FusedKernel& kernel, const Loops& 
   return true;
 }
 
-struct Traffic {
-  double read = 0, written = 0, operations = 0;
-};
-
-Traffic traffic_of(const Program& program, const FusedKernel& kernel) {
-  Traffic traffic;
-  for (const ir::TensorId id : kernel.reads) {
-    traffic.read += static_cast<double>(footprint_bytes(program.tensor(id)));
-  }
-  for (const ir::TensorId id : kernel.writes) {
-    traffic.written += static_cast<double>(footprint_bytes(program.tensor(id)));
-  }
-  for (const FusedStage& stage : kernel.stages) {
-    traffic.operations +=
-        operations(*stage.body) * static_cast<double>(product_of(axes_of(kernel, stage)));
-  }
-  return traffic;
-}
-
 bool worth_threads(const Traffic& traffic, const MachineProfile& machine) {
   const double weight = traffic.read + traffic.written + traffic.operations;
   return machine.threads > 1 && weight > static_cast<double>(kSmallWork) * 8;

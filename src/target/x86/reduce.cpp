@@ -243,15 +243,6 @@ int best_row_axis(const LayoutScores& scores) {
   return best;
 }
 
-ScheduleChoice powers(std::string name, int64_t lowest, int64_t highest, int64_t preferred) {
-  ScheduleChoice choice{std::move(name), {}, lowest};
-  for (int64_t value = lowest; value <= std::max(lowest, highest); value *= 2) {
-    choice.values.push_back(value);
-    if (value <= preferred) choice.preferred = value;
-  }
-  return choice;
-}
-
 bool has_map(const FusedKernel& kernel) {
   return std::any_of(kernel.stages.begin(), kernel.stages.end(),
                      [](const FusedStage& s) { return kind_of(s) == StageKind::map; });
@@ -323,12 +314,12 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
   if (plan.rows_in_lanes) {
     const int64_t extent = kernel.rows[static_cast<size_t>(plan.row_axis)].extent;
     plan.outer = plan.rows / extent;
-    choices.push_back(powers("tile", 64, std::min<int64_t>(2 * extent, 4096),
+    choices.push_back(powers_choice("tile", 64, std::min<int64_t>(2 * extent, 4096),
                              preferred_tile(kernel, work, plan, machine)));
   } else {
     const int64_t per_task =
         std::min(plan.rows / (8 * machine.threads), 65536 / longest_inner(kernel));
-    choices.push_back(powers("rows_per_task", 1, std::min<int64_t>(plan.rows, 1024),
+    choices.push_back(powers_choice("rows_per_task", 1, std::min<int64_t>(plan.rows, 1024),
                              std::max<int64_t>(per_task, 1)));
     choices.push_back({"unroll", {1, 2, 4, 8}, 4});
     const bool few = parallel && plan.rows < 2 * machine.threads;
@@ -339,7 +330,7 @@ std::vector<ScheduleChoice> reduce_choices(const Program& program, const FusedKe
                            row_bytes < static_cast<double>(machine.llc_bytes);
     if (can_split(kernel)) {
       const int64_t parts = few || long_rows ? 4 * machine.threads : 1;
-      choices.push_back(powers("split", 1, 64, parts));
+      choices.push_back(powers_choice("split", 1, 64, parts));
     }
     if (const auto kept = kept_term(program, kernel)) {
       choices.push_back({"keep_terms", {0, 1}, 1});

@@ -28,7 +28,6 @@ using ir::Program;
 struct ScanPlan {
   target::ScanShape shape;
   bool rows_in_lanes = false;
-  int row_axis = -1;  // the lane axis when rows_in_lanes
   int lanes = 1;
   int64_t rows_per_task = 1;
   int64_t tile = 1, tiles = 1;  // of the lane axis when rows_in_lanes
@@ -36,10 +35,7 @@ struct ScanPlan {
   bool parallel = false, streaming = false;
 
   const FusedStage& scan() const { return shape.kernel.stages.front(); }
-  int lane_axis() const { return rows_in_lanes ? row_axis : shape.axis(); }
-  int64_t row_extent() const {
-    return shape.kernel.rows[static_cast<size_t>(row_axis)].extent;
-  }
+  int lane_axis() const { return rows_in_lanes ? shape.row_axis : shape.axis(); }
 };
 
 // Lanes of the scan itself: as many of its numbers as a vector holds.
@@ -52,49 +48,21 @@ int scan_lanes(const ScanPlan& plan, const MachineProfile& machine) {
 
 // The layout that memory suggests, and whether lanes across rows are possible.
 ScanPlan suggested_scan(const Program& program, const FusedKernel& kernel,
-                    const MachineProfile& machine, bool& either) {
+                        const MachineProfile& machine, bool& either) {
   ScanPlan plan{target::scan_shape(program, kernel)};
-  std::vector<double> scores(kernel.rows.size() + 1);
-  for (const FusedStage& stage : plan.shape.kernel.stages) {
-    const auto more = lane_scores(program, stage, static_cast<int>(scores.size()));
-    for (size_t k = 0; k < scores.size(); ++k) scores[k] += more[k];
-  }
-  for (size_t k = 0; k < kernel.rows.size(); ++k) {
-    const bool better =
-        plan.row_axis < 0 || scores[k] >= scores[static_cast<size_t>(plan.row_axis)];
-    if (better) plan.row_axis = static_cast<int>(k);
-  }
-  either = plan.row_axis >= 0 && plan.row_extent() >= machine.vector_bytes / 4;
-  plan.rows_in_lanes = either && scores[static_cast<size_t>(plan.row_axis)] > scores.back();
+  either = plan.shape.row_axis >= 0 && plan.shape.row_extent() >= machine.vector_bytes / 4;
+  plan.rows_in_lanes = either && plan.shape.across;
   return plan;
 }
 
-struct ScanWork {
-  double read = 0, written = 0, operations = 0;
-};
-
-ScanWork scan_work(const Program& program, const FusedKernel& kernel) {
-  ScanWork work;
-  for (const ir::TensorId id : kernel.reads) {
-    work.read += static_cast<double>(footprint_bytes(program.tensor(id)));
-  }
-  for (const ir::TensorId id : kernel.writes) {
-    work.written += static_cast<double>(footprint_bytes(program.tensor(id)));
-  }
+// A scanned element takes some steps across lanes, every other one its own place.
+Traffic scan_traffic(const Program& program, const FusedKernel& kernel) {
+  Traffic traffic = traffic_of(program, kernel);
   for (const FusedStage& stage : kernel.stages) {
     const double points = static_cast<double>(product_of(axes_of(kernel, stage)));
-    work.operations += (operations(*stage.body) + (stage.scan ? 8 : 1)) * points;
+    traffic.operations += (stage.scan ? 8 : 1) * points;
   }
-  return work;
-}
-
-ScheduleChoice doubled(std::string name, int64_t lowest, int64_t highest, int64_t preferred) {
-  ScheduleChoice choice{std::move(name), {}, lowest};
-  for (int64_t value = lowest; value <= std::max(lowest, highest); value *= 2) {
-    choice.values.push_back(value);
-    if (value <= preferred) choice.preferred = value;
-  }
-  return choice;
+  return traffic;
 }
 
 bool scan_can_stream(const Program& program, const ScanPlan& plan) {
@@ -116,19 +84,19 @@ std::vector<ScheduleChoice> scan_choices(const Program& program, const FusedKern
     plan.rows_in_lanes = chosen(kernel, choices, "rows_in_lanes") != 0;
   }
   plan.lanes = scan_lanes(plan, machine);
-  const ScanWork work = scan_work(program, kernel);
+  const Traffic work = scan_traffic(program, kernel);
   const bool parallel =
       machine.threads > 1 && work.read + work.written + work.operations > 1e5;
   choices.push_back({"parallel", {0, 1}, parallel ? 1 : 0});
   if (plan.rows_in_lanes) {
-    const int64_t extent = plan.row_extent();
+    const int64_t extent = plan.shape.row_extent();
     int64_t tile = 1024;
     while (tile > 64 && plan.shape.rows / tile < 4 * machine.threads) tile /= 2;
-    choices.push_back(doubled("tile", 64, std::min<int64_t>(2 * extent, 4096), tile));
+    choices.push_back(powers_choice("tile", 64, std::min<int64_t>(2 * extent, 4096), tile));
   } else {
     const int64_t rows = plan.shape.rows;
     const int64_t per_task = std::min(rows / (8 * machine.threads), 65536 / plan.shape.length);
-    choices.push_back(doubled("rows_per_task", 1, std::min<int64_t>(rows, 1024),
+    choices.push_back(powers_choice("rows_per_task", 1, std::min<int64_t>(rows, 1024),
                              std::max<int64_t>(per_task, 1)));
   }
   if (scan_can_stream(program, plan)) {
@@ -152,8 +120,8 @@ ScanPlan scan_plan(const Program& program, const FusedKernel& kernel,
   plan.streaming = value("streaming", 0) != 0;
   if (plan.rows_in_lanes) {
     plan.tile = value("tile", 64);
-    plan.tiles = (plan.row_extent() + plan.tile - 1) / plan.tile;
-    plan.tasks = plan.shape.rows / std::max<int64_t>(plan.row_extent(), 1) * plan.tiles;
+    plan.tiles = (plan.shape.row_extent() + plan.tile - 1) / plan.tile;
+    plan.tasks = plan.shape.rows / std::max<int64_t>(plan.shape.row_extent(), 1) * plan.tiles;
   } else {
     plan.rows_per_task = value("rows_per_task", 1);
     plan.tasks = (plan.shape.rows + plan.rows_per_task - 1) / plan.rows_per_task;
@@ -165,7 +133,7 @@ ScanPlan scan_plan(const Program& program, const FusedKernel& kernel,
 double scan_estimate(const Program& program, const FusedKernel& kernel,
                      const MachineProfile& machine) {
   const ScanPlan plan = scan_plan(program, kernel, machine);
-  const ScanWork work = scan_work(program, kernel);
+  const Traffic work = scan_traffic(program, kernel);
   const double moved = work.read + work.written * (plan.streaming ? 1 : 2);
   const double memory = move_ns(moved, work.read + work.written, plan.parallel, machine);
   const double arithmetic = compute_ns(work.operations, plan.lanes > 1, plan.parallel, machine);
@@ -311,8 +279,8 @@ class ScanPrinter {
 
   // --- Lanes across rows ------------------------------------------------------------------------
   void print_across_rows() {
-    const int64_t extent = plan_.row_extent(), tile = plan_.tile;
-    const std::string& j = variables_[static_cast<size_t>(plan_.row_axis)];
+    const int64_t extent = plan_.shape.row_extent(), tile = plan_.tile;
+    const std::string& j = variables_[static_cast<size_t>(plan_.shape.row_axis)];
     out_.line(fmt::format("constexpr int64_t kTile = {}, kTiles = {}, kExtent = {}, kLength = {};",
                           tile, plan_.tiles, extent, plan_.shape.length));
     out_.line("[[maybe_unused]] const int64_t outer = task / kTiles;");
@@ -320,7 +288,7 @@ class ScanPrinter {
     out_.line(extent % tile == 0
                   ? "const int64_t last = first + kTile;"
                   : "const int64_t last = first + kTile < kExtent ? first + kTile : kExtent;");
-    print_row_axes("outer", plan_.row_axis);
+    print_row_axes("outer", plan_.shape.row_axis);
     out_.line(fmt::format("alignas(64) {} carry[kTile];", carry_type()));
     out_.line(fmt::format("for (int64_t at = 0; at < kTile; ++at) carry[at] = {};",
                           identity_of(scan_.reduce, carry_)));

@@ -65,6 +65,7 @@ std::string launch_tasks(const PrintContext& context, const ArgumentBlock& block
                          std::string_view function, std::string_view tasks, bool parallel);
 
 using target::chosen;
+using target::powers_choice;
 
 // One skeleton. Stateless functions, safe to call from many threads.
 struct SkeletonPrinter {
